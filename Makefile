@@ -1,0 +1,69 @@
+# `make run` and `make test` are all that a newcomer needs; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: install ## Start Duetime on an embedded database, with a key and a curl line to paste
+	@$(BIN)/duetime dev $(ARGS)
+
+.PHONY: install
+install: $(VENV)/installed ## Set up .venv with the duetime command in it
+
+.PHONY: test
+test: lint ## Install and start all that the tests need, then run everything
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+.PHONY: check
+check: lint ## The quick part: lint, types, import rules, and the tests that take no time
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/developing ## Lint, strict types, import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: $(VENV)/developing ## Measure, beside the ceilings of this machine (see docs/performance.md)
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: format
+format: $(VENV)/developing ## Write the code the way the linter wants it
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: lock
+lock: $(VENV)/developing ## Pin the newest versions of all dependencies, with hashes
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
+		--no-annotate --no-header --output-file requirements/run.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
+		--no-annotate --no-header --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+
+.PHONY: clean
+clean: ## Remove the virtual environment and all caches (never the data)
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Duetime needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/installed: requirements/run.txt pyproject.toml | $(VENV)/made
+	$(BIN)/pip install --quiet --require-hashes -r requirements/run.txt
+	$(BIN)/pip install --quiet --no-deps --editable .
+	@touch $@
+
+$(VENV)/developing: requirements/dev.txt $(VENV)/installed
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""The benchmark: what Duetime does on this machine, beside what the machine could do at all."""

@@ -1,0 +1,62 @@
+"""The clock: the only place that reads the time.
+
+Wall-clock times are whole milliseconds since 1970 in UTC. ``now`` rounds down, so that
+``clock.now() >= due`` can only be true once the time has really come.
+"""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol, TypeAlias
+
+Millis: TypeAlias = int
+
+
+class Clock(Protocol):
+    """What tells the time, and what waits for it to pass."""
+
+    def now(self) -> Millis:
+        """The wall clock. It may step in either direction."""
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow, from an arbitrary start."""
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Wait for the event, at most so long; tell whether it came."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> Millis:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        if event.is_set():
+            return True
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await event.wait()
+        except TimeoutError:
+            return event.is_set()
+        return True
+
+
+def to_rfc3339(at: Millis) -> str:
+    """Write a time as the API shows it: UTC, with milliseconds only where there are any."""
+    seconds, millis = divmod(at, 1000)
+    text = datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+    return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
+
+
+def from_datetime(at: datetime) -> Millis:
+    """Turn an aware datetime into milliseconds, rounded up so that nothing fires early."""
+    delta = at.astimezone(UTC) - _EPOCH
+    micros = (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+    return -(-micros // 1000)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

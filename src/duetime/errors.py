@@ -1,0 +1,75 @@
+"""Every error that Duetime raises on purpose.
+
+    DuetimeError
+    ├── InvalidRequest            what was asked is wrong; the message names the field
+    │   └── IllegalTransition     the timer's status does not allow it
+    ├── NotFound                  there is no such timer
+    ├── Conflict                  the key is taken by a timer with other content
+    ├── PreconditionFailed        If-Match names a version that is no longer the newest
+    ├── PayloadTooLarge           the request body is over its limit
+    ├── Unauthorized              no API key, or a wrong one
+    ├── ConfigurationError        a setting is missing or wrong; the message says what to set
+    └── StoreError                the store could not do what was asked
+        ├── StoreUnavailable      it did not answer: a write may or may not have landed
+        ├── Unavailable           nothing was written; the same call may succeed later
+        └── UnsupportedQuery      this engine cannot answer that filter
+
+Losing a race is not an error: a store answers ``False`` and its caller looks again.
+"""
+
+
+class DuetimeError(Exception):
+    """Base class of every error that Duetime raises on purpose."""
+
+
+class InvalidRequest(DuetimeError):
+    """What was asked is wrong; the message names the field."""
+
+
+class IllegalTransition(InvalidRequest):
+    """The timer's status does not allow what was asked."""
+
+    def __init__(self, action: str, status: str) -> None:
+        super().__init__(f"cannot {action} timer with status '{status}'")
+        self.action = action
+        self.status = status
+
+
+class NotFound(DuetimeError):
+    """There is no such timer, or it is another tenant's."""
+
+
+class Conflict(DuetimeError):
+    """The key is taken by a timer with other content."""
+
+
+class PreconditionFailed(DuetimeError):
+    """The version that the caller named is no longer the newest."""
+
+
+class PayloadTooLarge(DuetimeError):
+    """The request body is over its limit."""
+
+
+class Unauthorized(DuetimeError):
+    """No API key, or a wrong one."""
+
+
+class ConfigurationError(DuetimeError):
+    """A setting is missing or wrong; the message says what to set."""
+
+
+class StoreError(DuetimeError):
+    """The store could not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The store did not answer: a write may or may not have landed, so re-read before retrying."""
+
+
+class Unavailable(StoreError):
+    """Nothing was written; the same call may succeed later."""
+
+
+class UnsupportedQuery(StoreError):
+    """This engine cannot answer that filter."""

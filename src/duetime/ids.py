@@ -1,0 +1,56 @@
+"""Identity: a timer's id says which shard it lives in, and its key says which shard to ask.
+
+An id is a UUIDv7 whose twelve ``rand_a`` bits are the shard, so every engine reaches a timer's
+shard from its id alone. A key (tenant, group, timer_id) is hashed onto the group's shards by
+``key_shard``; that hash never changes, because stored timers depend on it.
+"""
+
+import os
+import re
+from hashlib import blake2b
+
+from duetime.clock import Millis
+
+SHARDS = 4096
+ALL_SHARDS = range(SHARDS)
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def new_id(now: Millis, shard: int) -> str:
+    """Make an id that sorts by time and carries its shard."""
+    random = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    text = f"{now:012x}7{shard:03x}{random:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def shard_of(id_: str) -> int:
+    """Read the shard out of an id."""
+    return int(id_[15:18], 16)
+
+
+def time_of(id_: str) -> Millis:
+    """Read out of an id when it was made."""
+    return int(id_[:8] + id_[9:13], 16)
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text could be the id of a timer, as ``new_id`` writes them."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether a text is a UUID of any kind, in either case."""
+    return _UUID.fullmatch(text) is not None
+
+
+def key_shard(tenant: str, group: str, timer_id: str, num_shards: int) -> int:
+    """Hash a key onto its group's shards, the same for ever."""
+    digest = blake2b(f"{tenant}\0{group}\0{timer_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) % num_shards
+
+
+def spread_shard(num_shards: int) -> int:
+    """Pick a shard for a timer that has no key of the user's."""
+    return int.from_bytes(os.urandom(2)) % num_shards

@@ -1,0 +1,456 @@
+"""The timer, and every change that can happen to it, as pure functions ``Timer -> Timer``.
+
+A change never touches a store: it takes the timer as it was read, checks that its status
+allows the change, and returns the timer as it should become, one version higher. A store then
+writes it if, and only if, the stored version is still the one that was read.
+
+``TRANSITIONS`` is the one table of what is legal; everything else is refused.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace as _with
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.errors import IllegalTransition
+from duetime.retry import SINGLE_ATTEMPT, RetryPolicy, delay_after
+
+DEFAULT_TENANT = "default"
+DEFAULT_GROUP = "default"
+
+# A timer whose attempts keep ending with their node gone is failed after this many.
+MAX_LOST = 10
+
+
+class Status(StrEnum):
+    """Where a timer is in its life."""
+
+    PENDING = "pending"
+    EXECUTING = "executing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    PAUSED = "paused"
+
+
+FINISHED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
+
+# action -> status before -> the statuses that it may lead to
+TRANSITIONS: Mapping[str, Mapping[Status, frozenset[Status]]] = {
+    "claim": {Status.PENDING: frozenset({Status.EXECUTING})},
+    "expire": {Status.PENDING: frozenset({Status.FAILED})},
+    "renew": {Status.EXECUTING: frozenset({Status.EXECUTING})},
+    "finish": {
+        Status.EXECUTING: frozenset({Status.COMPLETED, Status.FAILED, Status.PENDING}),
+    },
+    "release": {Status.EXECUTING: frozenset({Status.PENDING})},
+    "take up": {Status.EXECUTING: frozenset({Status.EXECUTING, Status.FAILED})},
+    "update": {
+        Status.PENDING: frozenset({Status.PENDING}),
+        Status.PAUSED: frozenset({Status.PAUSED}),
+    },
+    "replace": {
+        status: frozenset({Status.PENDING}) for status in Status if status != Status.EXECUTING
+    },
+    "cancel": {
+        Status.PENDING: frozenset({Status.CANCELED}),
+        Status.PAUSED: frozenset({Status.CANCELED}),
+    },
+    "pause": {Status.PENDING: frozenset({Status.PAUSED})},
+    "resume": {Status.PAUSED: frozenset({Status.PENDING})},
+    "fire": {
+        Status.PENDING: frozenset({Status.PENDING}),
+        Status.PAUSED: frozenset({Status.PENDING}),
+    },
+}
+
+
+class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_defaults=True):
+    """An HTTP request to make. The payload is kept as the bytes that the user sent."""
+
+    url: str
+    method: str = "POST"
+    headers: dict[str, str] = {}
+    payload: Raw | UnsetType = UNSET
+    timeout: Millis = 30_000
+
+
+class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
+    """A NATS message to publish on ``topic``, or on ``topic.key`` where there is a key."""
+
+    topic: str
+    key: str | None = None
+    headers: dict[str, str] = {}
+    payload: Raw | UnsetType = UNSET
+    jetstream: bool = False
+
+
+Callback: TypeAlias = HttpCallback | NatsCallback
+
+
+def callback_type(callback: Callback) -> str:
+    """The name by which users know a callback's kind: "http" or "nats"."""
+    return str(callback.__struct_config__.tag)
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the user asked for: everything about a timer that only the user changes."""
+
+    callback: Callback
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Raw | UnsetType = UNSET
+    correlation_id: str
+    retry_policy: RetryPolicy = SINGLE_ATTEMPT
+    deadline: Millis | None = None  # after execute_at; no attempt starts later than that
+
+
+class Kind(StrEnum):
+    """How an attempt ended."""
+
+    OK = "ok"
+    NETWORK = "network"  # refused, reset, unreachable
+    TIMEOUT = "timeout"
+    HTTP = "http"  # an answer that is not 2xx
+    TLS = "tls"
+    DNS = "dns"
+    EGRESS = "egress"  # the address may not be called
+    NATS = "nats"
+    LOST = "lost"  # its node stopped or died before the answer came
+    UNSENT = "unsent"  # the claim had run out before anything was sent
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of an attempt, with a sentence that a person understands where it failed."""
+
+    kind: Kind
+    status_code: int | None = None
+    latency_ms: int | None = None
+    error: str | None = None
+    retryable: bool = False
+    retry_at: Millis | None = None  # the receiver asked not to be called before
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is Kind.OK
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far the timer has come: everything that only the engine changes."""
+
+    occurrence: int = 1
+    attempt: int = 0  # the number of the newest attempt of this occurrence
+    failures: int = 0  # attempts that count against max_attempts
+    lost: int = 0  # attempts, in a row, whose outcome nobody knows
+    first_attempt_at: Millis | None = None
+    claimed_at: Millis | None = None
+    claimed_by: str | None = None
+    last_error: str | None = None
+    outcome: Outcome | None = None
+
+
+UNTRIED = Progress()
+
+
+class Timer(msgspec.Struct, frozen=True, kw_only=True):
+    """One timer, as one row."""
+
+    id: str
+    tenant: str
+    group: str
+    timer_id: str
+    version: int = 1
+    status: Status = Status.PENDING
+    execute_at: Millis
+    wake_at: Millis | None  # when somebody must look at it next; None: never
+    created_at: Millis
+    updated_at: Millis
+    executed_at: Millis | None = None
+    spec: Spec
+    progress: Progress = UNTRIED
+    fingerprint: str | None = None  # of the content it was created with, to know it again
+
+    @property
+    def shard(self) -> int:
+        return ids.shard_of(self.id)
+
+    @property
+    def webhook_id(self) -> str:
+        """The same in all attempts of one occurrence, so that a receiver can tell a repeat."""
+        return f"{self.id}-{self.progress.occurrence}"
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a timer's execution log."""
+
+    timer: str
+    occurrence: int
+    attempt: int
+    node: str
+    started_at: Millis
+    finished_at: Millis
+    outcome: Outcome
+    next_at: Millis | None = None  # when the timer is tried again, if it is
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened to a timer, kept until it has been told to the outside."""
+
+    id: str  # made by ids.new_id with the timer's shard
+    type: str
+    tenant: str
+    group: str
+    timer: str
+    version: int
+    at: Millis
+    data: dict[str, Any] = {}
+
+
+def check(action: str, timer: Timer) -> None:
+    """Refuse an action that the timer's status does not allow."""
+    if timer.status not in TRANSITIONS[action]:
+        raise IllegalTransition(action, timer.status)
+
+
+# What the engine does -------------------------------------------------------------------------
+
+
+def claim(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
+    """Begin the next attempt: from here on, only this node may send it."""
+    check("claim", timer)
+    progress = timer.progress
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.EXECUTING,
+        wake_at=now + claim_for,
+        updated_at=now,
+        progress=_with(
+            progress,
+            attempt=progress.attempt + 1,
+            first_attempt_at=now
+            if progress.first_attempt_at is None
+            else progress.first_attempt_at,
+            claimed_at=now,
+            claimed_by=node,
+        ),
+    )
+
+
+def is_too_late(timer: Timer, now: Millis) -> bool:
+    """Tell whether the timer's deadline forbids starting an attempt now."""
+    return timer.spec.deadline is not None and now > timer.execute_at + timer.spec.deadline
+
+
+def expire(timer: Timer, now: Millis) -> Timer:
+    """Fail a timer that was not started before its deadline."""
+    check("expire", timer)
+    return _failed(timer, now, _with(timer.progress, last_error="deadline passed"))
+
+
+def renew(timer: Timer, now: Millis, claim_for: Millis) -> Timer:
+    """Hold on to a claim whose attempt is still under way."""
+    check("renew", timer)
+    return _with(timer, version=timer.version + 1, wake_at=now + claim_for)
+
+
+def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
+    """End an attempt: completed, failed, or pending again if the retry policy has one more."""
+    check("finish", timer)
+    progress = _with(timer.progress, lost=0, claimed_by=None, claimed_at=None, outcome=outcome)
+    if outcome.ok:
+        return _with(
+            timer,
+            version=timer.version + 1,
+            status=Status.COMPLETED,
+            wake_at=None,
+            updated_at=now,
+            executed_at=now,
+            progress=_with(progress, last_error=None),
+        )
+    progress = _with(progress, failures=progress.failures + 1, last_error=outcome.error)
+    policy = timer.spec.retry_policy
+    again_at = now + delay_after(policy, progress.failures, luck)
+    if outcome.retry_at is not None:
+        again_at = max(again_at, outcome.retry_at)
+    started = timer.progress.first_attempt_at
+    if (
+        not outcome.retryable
+        or progress.failures >= policy.max_attempts
+        or (
+            policy.max_duration is not None
+            and started is not None
+            and again_at > started + policy.max_duration
+        )
+    ):
+        return _failed(timer, now, progress)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.PENDING,
+        wake_at=again_at,
+        updated_at=now,
+        progress=progress,
+    )
+
+
+def release(timer: Timer, now: Millis) -> Timer:
+    """Hand back a claimed timer whose attempt this node will not finish."""
+    check("release", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.PENDING,
+        wake_at=now,
+        updated_at=now,
+        progress=_with(timer.progress, claimed_by=None, claimed_at=None),
+    )
+
+
+def take_up(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
+    """Begin the attempt after one whose claim ran out without an outcome.
+
+    Nobody knows whether the receiver got the lost one, and at least once beats at most once. It
+    does not count against max_attempts, but a timer that keeps taking its node down is failed.
+    """
+    check("take up", timer)
+    lost = timer.progress.lost + 1
+    if lost >= MAX_LOST:
+        error = f"gave up after {lost} attempts in a row whose node was gone before they ended"
+        return _failed(timer, now, _with(timer.progress, lost=lost, last_error=error))
+    return _with(
+        timer,
+        version=timer.version + 1,
+        wake_at=now + claim_for,
+        updated_at=now,
+        progress=_with(
+            timer.progress,
+            attempt=timer.progress.attempt + 1,
+            lost=lost,
+            claimed_at=now,
+            claimed_by=node,
+        ),
+    )
+
+
+def attempt_record(before: Timer, after: Timer, outcome: Outcome, now: Millis) -> Attempt:
+    """The line of the execution log for the attempt that ``before`` was executing."""
+    progress = before.progress
+    return Attempt(
+        timer=before.id,
+        occurrence=progress.occurrence,
+        attempt=progress.attempt,
+        node=progress.claimed_by or "",
+        started_at=progress.claimed_at or now,
+        finished_at=now,
+        outcome=outcome,
+        next_at=after.wake_at if after.status is Status.PENDING else None,
+    )
+
+
+# What the user does ---------------------------------------------------------------------------
+
+
+def update(timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis) -> Timer:
+    """Change what a waiting timer will do, or when."""
+    check("update", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        execute_at=execute_at,
+        wake_at=None if timer.status is Status.PAUSED else execute_at,
+        updated_at=now,
+        spec=spec,
+        progress=_fresh_progress(timer),
+    )
+
+
+def replace(
+    timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis, fingerprint: str | None
+) -> Timer:
+    """Give a key new content: whatever came of the old one, this one waits for its time."""
+    check("replace", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.PENDING,
+        execute_at=execute_at,
+        wake_at=execute_at,
+        updated_at=now,
+        executed_at=None,
+        spec=spec,
+        progress=_fresh_progress(timer),
+        fingerprint=fingerprint,
+    )
+
+
+def cancel(timer: Timer, now: Millis) -> Timer:
+    """Make sure that the timer never starts."""
+    check("cancel", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.CANCELED,
+        wake_at=None,
+        updated_at=now,
+    )
+
+
+def pause(timer: Timer, now: Millis) -> Timer:
+    """Hold a timer back until it is resumed."""
+    check("pause", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.PAUSED,
+        wake_at=None,
+        updated_at=now,
+    )
+
+
+def resume(timer: Timer, now: Millis) -> Timer:
+    """Let a paused timer go on; if its time passed meanwhile, it is due at once."""
+    check("resume", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.PENDING,
+        wake_at=max(timer.execute_at, now),
+        updated_at=now,
+    )
+
+
+def fire(timer: Timer, now: Millis) -> Timer:
+    """Make a waiting timer due now."""
+    check("fire", timer)
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.PENDING,
+        execute_at=now if now < timer.execute_at or is_too_late(timer, now) else timer.execute_at,
+        wake_at=now,
+        updated_at=now,
+    )
+
+
+def _failed(timer: Timer, now: Millis, progress: Progress) -> Timer:
+    return _with(
+        timer,
+        version=timer.version + 1,
+        status=Status.FAILED,
+        wake_at=None,
+        updated_at=now,
+        executed_at=now,
+        progress=_with(progress, claimed_by=None, claimed_at=None),
+    )
+
+
+def _fresh_progress(timer: Timer) -> Progress:
+    """Start counting anew: a receiver that saw the old content must not take it for a repeat."""
+    was_tried = timer.progress.attempt > 0
+    return Progress(occurrence=timer.progress.occurrence + was_tried)

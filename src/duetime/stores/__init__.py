@@ -1,0 +1,172 @@
+"""The store contract: everything that an implementer must obey.
+
+A store keeps rows and compares versions. It never reads a clock, logs, retries or decides:
+time comes in as an argument, and policy lives above. Every method carries many at once, because
+a round trip and a commit cost far more than a row.
+
+**The row is the truth.** ``apply`` writes a change if, and only if, the stored version is still
+the old timer's. Losing that race is the value ``False``. The new row, its attempt and its events
+are written together or not at all. That is all the atomicity that is asked for: one timer at a
+time, and everything of one timer lies in its shard (``timer.shard``, also readable from its id,
+from its attempts' timer id and from its events' ids). An engine whose conditional writes reach no
+further than one partition, or a few items, can obey it. The changes of one batch need not be
+atomic together; when two of them concern the same timer, they take effect in the order given.
+
+**The due index is a hint.** ``due`` may answer from stale data or miss a row for a while, but
+never for good: whoever fires on a stale hint loses the race in ``apply``.
+
+**An exception means unknown.** A write that raised may or may not have landed, in part or whole:
+re-read before retrying. A store raises ``StoreUnavailable`` for all that its engine can throw at
+it, and no driver's exception escapes it.
+
+An answer has one entry for each thing asked, in the order asked.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from duetime.clock import Millis
+from duetime.model import Attempt, Event, Status, Timer
+
+
+class Key(NamedTuple):
+    """What users call a timer. The shard is worked out from the rest by ``ids.key_shard``."""
+
+    tenant: str
+    group: str
+    timer_id: str
+    shard: int
+
+
+class Insert(msgspec.Struct, frozen=True):
+    """A timer to store, with the events that tell of it."""
+
+    timer: Timer
+    events: tuple[Event, ...] = ()
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A timer as it was read and as it shall become.
+
+    ``new`` has the same id and key, and a higher version. Where nothing that the user asked for
+    changed, ``new.spec`` is the very object ``old.spec``: a store may skip writing it then.
+    """
+
+    old: Timer
+    new: Timer
+    attempt: Attempt | None = None
+    events: tuple[Event, ...] = ()
+
+
+class Due(NamedTuple):
+    """A place in the order of waking: rows at or before it have been seen."""
+
+    wake_at: Millis
+    id: str
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """A search among the timers of one tenant. Times are half-open: after <= t < before.
+
+    The order is by ``sort``, ties by id, both in the same direction. ``after`` is the last timer
+    of the page before: the answer goes on behind it, also if that timer is gone. ``created_at``
+    may be answered in the order of ids, which is the order of creation.
+    """
+
+    tenant: str
+    status: Status | None = None
+    group: str | None = None
+    tag: str | None = None
+    name_prefix: str | None = None
+    correlation_id: str | None = None
+    created_after: Millis | None = None
+    created_before: Millis | None = None
+    execute_after: Millis | None = None
+    execute_before: Millis | None = None
+    sort: Literal["created_at", "execute_at"] = "created_at"
+    descending: bool = True
+    limit: int = 50
+    offset: int = 0
+    after: tuple[Millis, str] | None = None  # (value of the sort field, id)
+    with_total: bool = False
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a search. ``total`` counts all matches, where asked for and cheap."""
+
+    timers: list[Timer]
+    total: int | None = None
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A small versioned document: a node, and later a tenant, a key, a group, a calendar."""
+
+    kind: str
+    name: str
+    version: int = 1
+    data: bytes = b""
+
+
+class Store(Protocol):
+    """Where timers live."""
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date. Idempotent, and safe when two do it at once."""
+
+    async def ping(self) -> None:
+        """Ask the engine for a sign of life; StoreUnavailable if there is none."""
+
+    async def close(self) -> None:
+        """Let go of every connection, after the writes under way have ended. Idempotent."""
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        """Store new timers: per timer None, or the timer that already has its key or its id.
+
+        Atomic per timer; of two with one key, in one batch or in two at once, one is stored.
+        """
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        """Read timers by id. Linearizable: it sees every write that was acknowledged before."""
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        """Read timers by key. Linearizable."""
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        """Write each change whose old version is still the stored one; tell which were."""
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Timer]:
+        """The timers of these shards with a wake_at at or before ``before``, oldest first.
+
+        In the order of (wake_at, id), behind ``after``. Pending ones are to be started;
+        executing ones have a claim that runs out then.
+        """
+
+    async def search(self, query: Query) -> Page:
+        """A page of one tenant's timers. UnsupportedQuery names a filter it cannot answer."""
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        """A timer's execution log in order of (occurrence, attempt), behind ``after``."""
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        """The events of these shards that were not yet published, by id, behind ``after``."""
+
+    async def published(self, ids: Sequence[str]) -> None:
+        """Forget these events: they have been told. Unknown ones are ignored."""
+
+    async def records(self, kind: str) -> list[Record]:
+        """Every document of a kind, by name. Linearizable."""
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        """Store a document if the stored one is still ``old`` by its version; tell whether.
+
+        ``old`` is None: there must be none of that kind and name yet. ``new`` is None: remove it.
+        """
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        """Drop finished timers last changed before then, with their attempts; how many."""
