@@ -35,8 +35,9 @@ class FakeClock:
         alarm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._monotonic + max(seconds, 0), self._sequence, alarm))
         came = asyncio.ensure_future(event.wait())
+        waiting: set[asyncio.Future[Any]] = {came, alarm}
         try:
-            await asyncio.wait({came, alarm}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             came.cancel()
             alarm.cancel()
