@@ -22,7 +22,7 @@ def decode(body: bytes | Raw, type_: type[BodyT]) -> BodyT:
     try:
         decoded: BodyT = decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(_sentence(str(error))) from None
+        raise InvalidRequest(sentence(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"body: not valid JSON: {error}") from None
     except RecursionError:
@@ -74,7 +74,7 @@ _TYPES = {"str": "a string", "int": "an integer", "float": "a number", "bool": "
 _TYPES |= {"object": "an object", "array": "an array", "null": "null"}
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     """Turn msgspec's words into "field: what is wrong with it"."""
     path = ""
     if at := _AT.search(text):
