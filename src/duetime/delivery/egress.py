@@ -71,7 +71,9 @@ _DENIED_V6 = tuple(
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
-_WITH_PORT = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
+_WITH_PORT = re.compile(
+    r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:/?#@\\\[\]\s]+))(?::(?P<port>[0-9]{1,5}))?"
+)
 _HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 _LAST_PORT = 65_535
 

@@ -113,7 +113,7 @@ class HttpSender:
             left = callback.timeout - self._since(started)
             if left <= 0:
                 return outcomes.timed_out(callback.timeout)
-            request = self._request(client, callback.method, url, fields, body, left)
+            request = self._request(client, callback.method, url, fields, body, left=left)
             if self._closed or not is_mine():
                 return _CLOSED if self._closed else _UNSENT
             try:
@@ -137,6 +137,7 @@ class HttpSender:
         url: Url,
         fields: dict[str, str],
         body: bytes | None,
+        *,
         left: Millis,
     ) -> StreamRequest:
         builder = (

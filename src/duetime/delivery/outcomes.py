@@ -45,6 +45,14 @@ _CERTIFICATE_PROBLEMS = {
     "revoked": "certificate was revoked",
 }
 
+# What may have been sent and got no whole answer, the first that fits.
+_BROKEN: tuple[tuple[type[DetailedPyreqwestError], Kind, str], ...] = (
+    (ClientClosedError, Kind.LOST, "this node stopped before the answer came"),
+    (BodyDecodeError, Kind.NETWORK, "the answer of {at} broke off: {reason}"),
+    (ReadError, Kind.NETWORK, "the answer of {at} broke off: {reason}"),
+    (DecodeError, Kind.NETWORK, "the answer of {at} is not valid HTTP: {reason}"),
+)
+
 
 def answered(response: Response, asked: Url, now: Millis, latency: Millis) -> Outcome:
     """The outcome of an answer. Its status alone decides."""
@@ -90,12 +98,9 @@ def failed(
         return Failure(timed_out(timeout))
     if unsent:
         return _not_connected(causes, reason, at)
-    if isinstance(error, ClientClosedError):
-        return _failure(Kind.LOST, "this node stopped before the answer came")
-    if isinstance(error, BodyDecodeError | ReadError):
-        return _failure(Kind.NETWORK, f"the answer of {at} broke off: {reason}")
-    if isinstance(error, DecodeError):
-        return _failure(Kind.NETWORK, f"the answer of {at} is not valid HTTP: {reason}")
+    for family, kind, sentence in _BROKEN:
+        if isinstance(error, family):
+            return _failure(kind, sentence.format(at=at, reason=reason))
     return _failure(Kind.NETWORK, f"no answer from {at}: {reason}")
 
 
