@@ -97,7 +97,7 @@ class FakeService:
                 else:
                     writer.write(_response(*answer))
                     await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()

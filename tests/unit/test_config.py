@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from duetime.config import PG_TABLE, TABLE, Settings, load_settings, without_password
+from duetime.config import Settings, load_settings, without_password
 from duetime.config.reference import in_docs, settings_table
+from duetime.config.table import PG_TABLE, TABLE
 from duetime.errors import ConfigurationError
 
 KEY = "k" * 40
