@@ -1,6 +1,73 @@
 """The command line: the composition root."""
 
+import argparse
+import os
+import sys
+from collections.abc import Sequence
 
-def main() -> int:
+from duetime import __version__
+from duetime.cli import exits, node_commands, receiver_command, timer_commands
+from duetime.cli.commands import add_command
+from duetime.cli.exits import Exit, exit_for
+from duetime.client import ClientError
+from duetime.errors import ConfigurationError, DuetimeError
+
+_EXAMPLES = f"""\
+examples:
+  duetime dev                                      run it, with a key and a receiver
+  duetime timer create --in 5s --url http://...    create a timer
+  duetime timer watch                              look at what is going on
+  duetime <command> --help                         more about a command
+
+{exits.HELP}"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="duetime",
+        description="A durable timer service: at the time you name, it delivers your callback.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"duetime {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="<command>", required=True)
+    node_commands.add_to(commands)
+    timer_commands.add_to(commands)
+    receiver_command.add_to(commands)
+    add_command(commands, "version", _version, "Print the version", "")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the answer is the exit code."""
-    raise NotImplementedError
+    try:
+        args = build_parser().parse_args(argv)
+        code = int(args.run(args))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would flush once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.BROKEN_PIPE
+    except ClientError as error:
+        return _tell(error, exit_for(error))
+    except ConfigurationError as error:
+        return _tell(error, Exit.USAGE)
+    except DuetimeError as error:
+        return _tell(error, Exit.FAILED)
+    return code
+
+
+def _version(_: argparse.Namespace) -> int:
+    print(f"duetime {__version__}")
+    return Exit.OK
+
+
+def _tell(error: DuetimeError, code: Exit) -> Exit:
+    print(f"duetime: {error}", file=sys.stderr)
+    if code is Exit.UNAUTHORIZED:
+        print("Pass the key with --api-key, or set API_KEY.", file=sys.stderr)
+    return code

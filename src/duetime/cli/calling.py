@@ -1,0 +1,61 @@
+"""Calling a running service: its address, the key, and the flags that all such commands have."""
+
+import argparse
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from duetime.cli.devkey import key_path, read_key
+from duetime.client import DEFAULT_URL, Client
+from duetime.config.dotenv import read_dotenv
+from duetime.config.table import TABLE
+
+DOTENV = Path(".env")
+_DEFAULT_DATABASE = next(setting.default for setting in TABLE if setting.env == "DATABASE_URL")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of every command that calls the service."""
+    group = parser.add_argument_group("service")
+    group.add_argument(
+        "--server", metavar="URL", help=f"its address (or DUETIME_URL; default: {DEFAULT_URL})"
+    )
+    group.add_argument(
+        "--api-key",
+        metavar="KEY",
+        help="the key (or API_KEY, also in .env; default: the one that `duetime dev` made)",
+    )
+    group.add_argument(
+        "--json", action="store_true", help="print what the service answered, for machines"
+    )
+
+
+@contextmanager
+def open_client(args: argparse.Namespace) -> Iterator[Client]:
+    """A client for the service that the flags, the environment or .env name."""
+    surroundings = {**read_dotenv(DOTENV).values, **{k: v for k, v in os.environ.items() if v}}
+    url = args.server or surroundings.get("DUETIME_URL") or DEFAULT_URL
+    database = surroundings.get("DATABASE_URL") or _DEFAULT_DATABASE
+    key = args.api_key or surroundings.get("API_KEY") or read_key(key_path(database))
+    with _interrupted_at_once(), Client(url, api_key=key) as client:
+        yield client
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """Let Ctrl-C end the process while it waits for an answer.
+
+    Python's own handler runs only once the HTTP library's wait is over, which may be long; and
+    there is nothing here to tidy up.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

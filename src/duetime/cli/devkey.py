@@ -1,0 +1,49 @@
+"""The key of `duetime dev`: made once, and kept beside the database for the next start."""
+
+import os
+import secrets
+from pathlib import Path
+
+from duetime.config.reading import SHORTEST_KEY
+from duetime.errors import ConfigurationError
+
+_SQLITE = "sqlite:///"
+_ELSEWHERE = Path("data")
+
+
+def key_path(database_url: str) -> Path:
+    """Where the key of a database is kept: beside it, if it is a file."""
+    path = database_url.removeprefix(_SQLITE).partition("?")[0]
+    is_file = database_url.startswith(_SQLITE) and path and path != ":memory:"
+    return (Path(path).parent if is_file else _ELSEWHERE) / "duetime.key"
+
+
+def read_key(path: Path) -> str | None:
+    """The key that is kept there, if there is one that may be read."""
+    try:
+        return path.read_text("ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def keep_key(path: Path) -> str:
+    """The key that is kept there; if there is none yet, a new one that only its owner may read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        # It is whole from the first moment that it can be seen: two starts at once agree on it.
+        made = path.with_name(f"{path.name}.{os.getpid()}")
+        made.touch(mode=0o600, exist_ok=False)
+        try:
+            made.write_text(secrets.token_urlsafe(32) + "\n", "ascii")
+            os.link(made, path)
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+    except OSError as error:
+        if not path.exists():
+            raise ConfigurationError(f"{path}: cannot be written: {error.strerror}") from error
+    key = read_key(path)
+    if key is None or len(key) < SHORTEST_KEY:
+        raise ConfigurationError(f"{path}: holds no key; remove it, and a new one is made")
+    return key

@@ -1,0 +1,47 @@
+"""The exit codes: what a script can tell from how a command ended."""
+
+from enum import IntEnum
+
+from duetime.client import ClientError, ServiceError
+
+
+class Exit(IntEnum):
+    """How a command ended."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    UNAUTHORIZED = 4
+    CONFLICT = 5
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+HELP = """\
+exit codes:
+  0  done
+  1  the service or the network failed; watch: the timer failed or was canceled
+  2  wrong usage, or the service found the request invalid
+  3  there is no such timer
+  4  the API key is missing, wrong, or not allowed to do this
+  5  conflict: the key is taken, or the version is not the newest
+  130  interrupted"""
+
+_BY_STATUS = {
+    400: Exit.USAGE,
+    401: Exit.UNAUTHORIZED,
+    403: Exit.UNAUTHORIZED,
+    404: Exit.NOT_FOUND,
+    409: Exit.CONFLICT,
+    412: Exit.CONFLICT,
+    413: Exit.USAGE,
+    422: Exit.USAGE,
+}
+
+
+def exit_for(error: ClientError) -> Exit:
+    """The exit code of a call that failed."""
+    if isinstance(error, ServiceError):
+        return _BY_STATUS.get(error.status, Exit.FAILED)
+    return Exit.FAILED

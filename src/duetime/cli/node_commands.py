@@ -1,0 +1,100 @@
+"""The commands that run a node: serve, dev and migrate."""
+
+import argparse
+import asyncio
+
+from msgspec.structs import replace
+
+from duetime.cli.commands import Commands, add_command
+from duetime.cli.devkey import keep_key, key_path
+from duetime.cli.settings_flags import add_flags, settings_from
+from duetime.config.table import MAKE_A_KEY
+
+DEV_DEFAULTS = {"HOST": "127.0.0.1"}
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+def add_to(commands: Commands) -> None:
+    serve = add_command(
+        commands,
+        "serve",
+        _serve,
+        "Run a node: the API and the engine",
+        f"""\
+examples:
+  API_KEY=$({MAKE_A_KEY}) duetime serve
+  duetime serve --port 9090 --database-url sqlite:////var/lib/duetime/duetime.db
+
+Every flag is also a variable of the environment or of .env. API_KEY must be one of these:
+secrets have no flag. SIGTERM or Ctrl-C stops the node once its callbacks have ended.""",
+    )
+    add_flags(serve)
+    dev = add_command(
+        commands,
+        "dev",
+        _dev,
+        "Run a node for development: makes a key, and shows every callback",
+        """\
+examples:
+  duetime dev
+  duetime dev --port 9090
+
+It listens on this machine only, may call this machine, and runs a receiver on PORT + 1
+that prints every callback. The key is kept beside the database, and `duetime timer`
+finds it there.""",
+    )
+    add_flags(dev, DEV_DEFAULTS)
+    migrate = add_command(
+        commands,
+        "migrate",
+        _migrate,
+        "Bring the database's schema up to date",
+        """\
+examples:
+  duetime migrate --database-url sqlite:///data/duetime.db
+
+A node does this itself when it starts; running it twice, or at the same time, does no harm.""",
+    )
+    add_flags(migrate)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    settings = settings_from(args, required=["API_KEY"])
+    # Imported here: what runs a node is not loaded by the commands that call one.
+    from duetime.cli.node import (  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
+        run_node,
+    )
+
+    return int(run_node(settings, dev=False))
+
+
+def _dev(args: argparse.Namespace) -> int:
+    settings = settings_from(args, defaults=DEV_DEFAULTS)
+    settings = replace(
+        settings,
+        api_key=settings.api_key or keep_key(key_path(settings.database_url)),
+        egress_allow=(*settings.egress_allow, *LOOPBACK),
+    )
+    from duetime.cli.node import (  # noqa: PLC0415 - see _serve
+        run_node,
+    )
+
+    return int(run_node(settings, dev=True))
+
+
+def _migrate(args: argparse.Namespace) -> int:
+    settings = settings_from(args)
+    from duetime.stores.opening import (  # type: ignore[attr-defined,unused-ignore] # noqa: PLC0415
+        open_store,
+    )
+
+    async def migrate() -> None:
+        store = open_store(settings.database_url, sqlite_synchronous=settings.sqlite_synchronous)
+        try:
+            await store.migrate()
+        finally:
+            await store.close()
+
+    asyncio.run(migrate())
+    print("The schema is up to date.")
+    return 0

@@ -1,0 +1,200 @@
+"""A receiver of callbacks: a small HTTP/1.1 server that answers all alike, and tells of each."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import NamedTuple
+
+import httptools
+
+from duetime.clock import Clock, Millis, SystemClock, from_datetime
+
+_MOST_BYTES = 16 * 1024 * 1024
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NO_BODY = frozenset({204, 304})
+
+
+class Arrival(NamedTuple):
+    """A callback that came in."""
+
+    at: Millis
+    method: str
+    path: str
+    headers: dict[str, str]  # by lower-case name
+    body: bytes
+
+    @property
+    def attempt(self) -> str | None:
+        return self.headers.get("x-timer-attempt")
+
+    @property
+    def lateness(self) -> Millis | None:
+        """How long after its due time it came, if it said when that was."""
+        due = self.headers.get("x-timer-due", "")
+        try:
+            due_at = int(due) if due.isdigit() else from_datetime(datetime.fromisoformat(due))
+        except (ValueError, OverflowError):
+            return None
+        return self.at - due_at
+
+
+OnArrival = Callable[[Arrival], None]
+
+
+@asynccontextmanager
+async def running_receiver(
+    host: str,
+    port: int,
+    on_arrival: OnArrival,
+    *,
+    status: int = 200,
+    delay: Millis = 0,
+    clock: Clock | None = None,
+) -> AsyncIterator[int]:
+    """Listen while the context lasts; it gives the port, which is a free one for port 0."""
+    connections: set[_Connection] = set()
+    the_clock = clock or SystemClock()
+
+    def connected() -> _Connection:
+        return _Connection(connections, on_arrival, status, delay / 1000, the_clock)
+
+    server = await asyncio.get_running_loop().create_server(connected, host, port)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for connection in tuple(connections):
+            connection.close()
+        await server.wait_closed()
+
+
+async def serve_receiver(
+    host: str,
+    port: int,
+    on_arrival: OnArrival,
+    *,
+    status: int = 200,
+    delay: Millis = 0,
+    clock: Clock | None = None,
+) -> None:
+    """Listen until cancelled."""
+    listening = running_receiver(host, port, on_arrival, status=status, delay=delay, clock=clock)
+    async with listening:
+        await asyncio.Event().wait()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: requests are answered in the order they came."""
+
+    def __init__(
+        self,
+        connections: "set[_Connection]",
+        on_arrival: OnArrival,
+        status: int,
+        delay: float,
+        clock: Clock,
+    ) -> None:
+        self._connections = connections
+        self._on_arrival = on_arrival
+        self._status = status
+        self._delay = delay
+        self._clock = clock
+        self._parser = httptools.HttpRequestParser(self)
+        self._waiting: deque[tuple[Arrival, bool]] = deque()
+        self._answering: asyncio.Task[None] | None = None
+        self._begin()
+
+    def close(self) -> None:
+        if self._answering:
+            self._answering.cancel()
+        self._transport.close()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type
+        self._transport = transport
+        self._connections.add(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._connections.discard(self)
+        if self._answering:
+            self._answering.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(b"501 Not Implemented")
+        except httptools.HttpParserError:
+            self._refuse(b"400 Bad Request")
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        self._begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if self._headers.get("expect", "").lower() == "100-continue" and not self._waiting:
+            self._transport.write(_CONTINUE)
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size > _MOST_BYTES:
+            self._refuse(b"413 Content Too Large")
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        arrival = Arrival(
+            at=self._clock.now(),
+            method=self._parser.get_method().decode("latin-1"),
+            path=self._url.decode("latin-1"),
+            headers=self._headers,
+            body=b"".join(self._body),
+        )
+        if self._transport.is_closing():
+            return
+        self._waiting.append((arrival, self._parser.should_keep_alive()))
+        if self._answering is None:
+            self._answering = asyncio.get_running_loop().create_task(self._answer_all())
+
+    async def _answer_all(self) -> None:
+        while self._waiting:
+            arrival, stays_open = self._waiting[0]
+            self._on_arrival(arrival)
+            if self._delay:
+                await asyncio.sleep(self._delay)
+            self._transport.write(_answer(self._status, stays_open=stays_open))
+            self._waiting.popleft()
+            if not stays_open:
+                self._transport.close()
+                return
+        self._answering = None
+
+    def _begin(self) -> None:
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._size = 0
+
+    def _refuse(self, status: bytes) -> None:
+        self._transport.write(
+            b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
+        self._transport.close()
+
+
+def _answer(status: int, *, stays_open: bool) -> bytes:
+    """An answer without a body."""
+    length = b"" if status in _NO_BODY else b"Content-Length: 0\r\n"
+    connection = b"" if stays_open else b"Connection: close\r\n"
+    return b"HTTP/1.1 %d Received\r\n" % status + length + connection + b"\r\n"

@@ -1,0 +1,33 @@
+"""The flags of the commands that run a node, made from the table of settings."""
+
+import argparse
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from duetime.config import Settings, load_settings
+from duetime.config.table import TABLE
+
+DOTENV = Path(".env")
+
+
+def add_flags(parser: argparse.ArgumentParser, defaults: Mapping[str, str] | None = None) -> None:
+    """A flag for each setting that has one; which of them are wrong, ``load_settings`` tells."""
+    group = parser.add_argument_group("settings")
+    for setting in TABLE:
+        if setting.flag:
+            default = (defaults or {}).get(setting.env, setting.default) or "none"
+            text = f"{setting.help} ({setting.values}; default: {default}; or {setting.env})"
+            group.add_argument(
+                setting.flag, dest=setting.field, metavar="VALUE", help=text.replace("%", "%%")
+            )
+
+
+def settings_from(
+    args: argparse.Namespace,
+    *,
+    defaults: Mapping[str, str] | None = None,
+    required: Collection[str] = (),
+) -> Settings:
+    """The settings by these flags, the environment, and .env."""
+    return load_settings(vars(args), os.environ, DOTENV, defaults=defaults, required=required)

@@ -1,0 +1,112 @@
+"""How timers and attempts look to people."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from duetime.cli.output import Screen, printable, relative
+from duetime.client.types import Attempt, Timer
+from duetime.clock import Millis
+
+_LONGEST_CELL = 40
+
+
+def show_timers(screen: Screen, timers: Iterable[Timer], now: Millis) -> None:
+    """A list of timers, one line each."""
+    heads = ("ID", "STATUS", "DUE", "GROUP", "KEY", "NAME")
+    rows = [
+        (
+            printable(timer["id"]),
+            screen.status(timer["status"]),
+            relative(timer.get("execute_at"), now),
+            _cell(timer.get("group")),
+            _cell(_own_key(timer)),
+            _cell(timer.get("name")),
+        )
+        for timer in timers
+    ]
+    if rows:
+        screen.table(heads, rows)
+    else:
+        screen.line("No timers.")
+
+
+def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
+    """All about one timer, one line for each thing that is known."""
+    lines = {
+        "id": printable(timer["id"]),
+        "status": screen.status(timer["status"]),
+        "due": _time(timer.get("execute_at"), now),
+        "executed": _time(timer.get("executed_at"), now),
+        "callback": _callback(timer),
+        "name": timer.get("name"),
+        "group": timer.get("group"),
+        "key": _own_key(timer),
+        "tags": ", ".join(timer.get("tags") or ()),
+        "metadata": _json(timer.get("metadata")),
+        "correlation": timer.get("correlation_id"),
+        "last error": timer.get("last_error"),
+        "created": _time(timer.get("created_at"), now),
+        "version": timer.get("version"),
+    }
+    for name, value in lines.items():
+        if value not in {None, ""}:
+            shown = str(value) if name == "status" else printable(str(value))
+            screen.line(f"{screen.colour('dim', f'{name:<12}')} {shown}")
+
+
+def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
+    """The execution log, one line for each attempt."""
+    rows = []
+    for attempt in attempts:
+        outcome = attempt.get("outcome") or {}
+        is_ok = outcome.get("kind") == "ok"
+        rows.append(
+            (
+                str(attempt["attempt"]),
+                relative(attempt.get("started_at"), now),
+                screen.colour(
+                    "green" if is_ok else "red", printable(str(outcome.get("kind", "-")))
+                ),
+                _cell(outcome.get("status_code")),
+                _milliseconds(outcome.get("latency_ms")),
+                relative(attempt.get("next_at"), now),
+                printable(str(outcome.get("error") or "")),
+            )
+        )
+    if rows:
+        screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", "ERROR"), rows)
+    else:
+        screen.line("No attempts yet.")
+
+
+def _own_key(timer: Timer) -> str | None:
+    """The user's key; the id stands in for it where there is none."""
+    key = timer.get("timer_id")
+    return None if key == timer["id"] else key
+
+
+def _callback(timer: Timer) -> str | None:
+    config: dict[str, Any] = dict(timer.get("callback_config") or {})
+    if "url" in config:
+        return f"{config.get('method', 'POST')} {config['url']}"
+    return config.get("topic") or timer.get("callback_type")
+
+
+def _time(at: str | None, now: Millis) -> str | None:
+    return f"{at} ({relative(at, now)})" if at else None
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _milliseconds(value: Any) -> str:
+    return "-" if value is None else f"{value} ms"
+
+
+def _cell(value: Any) -> str:
+    """A value on one line, shortened; a dash where there is none."""
+    text = "-" if value is None or value == "" else printable(str(value))
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"

@@ -1,0 +1,89 @@
+"""Watching: one timer until it is finished, or the list again and again."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from duetime.cli.exits import Exit
+from duetime.cli.output import Screen, printable, relative
+from duetime.cli.show import show_timers
+from duetime.client import Client, ServiceError, ServiceUnreachable
+from duetime.client.types import Filters, Timer
+from duetime.clock import SystemClock, to_rfc3339
+from duetime.durations import parse_duration
+from duetime.model import FINISHED
+
+AnswerT = TypeVar("AnswerT")
+
+_UNAVAILABLE = 503
+_SHORTEST = 0.05  # seconds: a watcher must not be a load
+
+
+def watch_timer(client: Client, screen: Screen, id_: str, interval: str, *, as_json: bool) -> Exit:
+    """Print each change of a timer that is seen; end when it is finished."""
+    seconds = _seconds(interval)
+    timer = client.get(id_)  # a first look that fails is told at once
+    seen: object = None
+    while True:
+        if (version := (timer.get("version"), timer.get("updated_at"), timer["status"])) != seen:
+            seen = version
+            if as_json:
+                screen.json(timer, on_one_line=True)
+            else:
+                screen.line(_change(screen, timer))
+        if timer["status"] in FINISHED:
+            return Exit.OK if timer["status"] == "completed" else Exit.FAILED
+        time.sleep(seconds)
+        timer = _patiently(lambda: client.get(id_), seconds)
+
+
+def watch_list(
+    client: Client, screen: Screen, filters: Filters, interval: str, *, as_json: bool
+) -> Exit:
+    """Show the list, and show it again in its place, until somebody stops it."""
+    seconds = _seconds(interval)
+    page = client.page(**filters)
+    while True:
+        if as_json:
+            screen.json(page, on_one_line=True)
+        else:
+            now = SystemClock().now()
+            if screen.is_terminal:
+                screen.clear()
+            screen.line(screen.colour("dim", f"{to_rfc3339(now)}  Ctrl-C to stop"))
+            show_timers(screen, page["timers"], now)
+        time.sleep(seconds)
+        page = _patiently(lambda: client.page(**filters), seconds)
+
+
+def _change(screen: Screen, timer: Timer) -> str:
+    now = SystemClock().now()
+    text = f"{to_rfc3339(now)}  {screen.status(timer['status'])}"
+    if timer["status"] not in FINISHED:
+        text += f"  due {relative(timer.get('execute_at'), now)}"
+    if error := timer.get("last_error"):
+        text += f"  {printable(error)}"
+    return text
+
+
+def _patiently(ask: Callable[[], AnswerT], seconds: float) -> AnswerT:
+    """Ask until there is an answer: a service that restarts is no reason to stop watching."""
+    is_told = False
+    while True:
+        try:
+            return ask()
+        except ServiceUnreachable as error:
+            why = str(error)
+        except ServiceError as error:
+            if error.status != _UNAVAILABLE:
+                raise
+            why = error.message
+        if not is_told:
+            print(f"duetime: {why}; trying again", file=sys.stderr)
+            is_told = True
+        time.sleep(max(seconds, 1.0))
+
+
+def _seconds(interval: str) -> float:
+    return max(parse_duration(interval) / 1000, _SHORTEST)

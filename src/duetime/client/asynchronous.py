@@ -1,0 +1,124 @@
+"""The client for asyncio: method by method the same as the plain one."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Self, Unpack, cast
+
+from pyreqwest.client import ClientBuilder
+
+from duetime.client import calls
+from duetime.client.calls import AnswerT, Call
+from duetime.client.connection import DEFAULT_URL, Connection
+from duetime.client.types import (
+    Attempts,
+    Batch,
+    Filters,
+    Health,
+    NewTimer,
+    Page,
+    Timer,
+    TimerChange,
+    TimerContent,
+)
+
+
+class AsyncClient:
+    """Speaks to a Duetime service from asyncio code."""
+
+    def __init__(
+        self, url: str = DEFAULT_URL, *, api_key: str | None = None, timeout: float = 30.0
+    ) -> None:
+        self._connection = Connection(url, api_key, timeout)
+        self._http = self._connection.configure(ClientBuilder()).build()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.close()
+
+    async def send(self, call: Call[AnswerT]) -> AnswerT:
+        """Make a call: all the other methods do."""
+        with self._connection.told_apart():
+            request = self._http.request(call.method, self._connection.address(call))
+            response = await self._connection.fill(request, call).build().send()
+            body = bytes(await response.bytes())
+        return cast("AnswerT", calls.read_answer(response.status, body))
+
+    async def create(
+        self, *, idempotency_key: str | None = None, **timer: Unpack[NewTimer]
+    ) -> Timer:
+        """Create a timer. The same key and content again answer with the same timer."""
+        return await self.send(calls.create(timer, idempotency_key))
+
+    async def create_batch(self, timers: Sequence[NewTimer]) -> Batch:
+        """Create many timers in one request; one that is refused does not stop the others."""
+        return await self.send(calls.create_batch(timers))
+
+    async def get(self, id_: str) -> Timer:
+        return await self.send(calls.get(id_))
+
+    async def list(self, **filters: Unpack[Filters]) -> AsyncIterator[Timer]:
+        """All timers that match, page by page; ``limit`` is the size of a page."""
+        following: Filters | None = filters
+        while following is not None:
+            page = await self.send(calls.page(following))
+            for timer in page["timers"]:
+                yield timer
+            following = calls.behind(following, page)
+
+    async def page(self, **filters: Unpack[Filters]) -> Page:
+        """One page of the list, with the cursor of the next one."""
+        return await self.send(calls.page(filters))
+
+    async def update(
+        self, id_: str, *, if_version: int | None = None, **change: Unpack[TimerChange]
+    ) -> Timer:
+        return await self.send(calls.update(id_, change, if_version))
+
+    async def cancel(self, id_: str, *, if_version: int | None = None) -> Timer:
+        return await self.send(calls.cancel(id_, if_version))
+
+    async def fire(self, id_: str) -> Timer:
+        """Make a timer due now."""
+        return await self.send(calls.act(id_, "fire"))
+
+    async def pause(self, id_: str) -> Timer:
+        return await self.send(calls.act(id_, "pause"))
+
+    async def resume(self, id_: str) -> Timer:
+        return await self.send(calls.act(id_, "resume"))
+
+    async def attempts(self, id_: str) -> Attempts:
+        """The execution log of a timer."""
+        return await self.send(calls.attempts(id_))
+
+    async def get_by_key(self, group: str, timer_id: str) -> Timer:
+        return await self.send(calls.get_by_key(group, timer_id))
+
+    async def put_by_key(
+        self,
+        group: str,
+        timer_id: str,
+        *,
+        if_version: int | None = None,
+        **timer: Unpack[TimerContent],
+    ) -> Timer:
+        """Create the timer of this key, or give it new content."""
+        return await self.send(calls.put_by_key(group, timer_id, timer, if_version))
+
+    async def cancel_by_key(
+        self, group: str, timer_id: str, *, if_version: int | None = None
+    ) -> Timer:
+        return await self.send(calls.cancel_by_key(group, timer_id, if_version))
+
+    async def health(self) -> Health:
+        """How the service is; ServiceError if it is not well."""
+        return await self.send(calls.health())
+
+    async def ready(self) -> Health:
+        """Whether the service takes requests; ServiceError if it does not."""
+        return await self.send(calls.ready())

@@ -1,0 +1,141 @@
+"""Every call of the API as a value: what to send, and what type the answer's data has.
+
+Both clients send these and read the answers here, so that nothing is written twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from duetime.client.errors import ServiceError
+from duetime.client.types import (
+    Attempts,
+    Batch,
+    Filters,
+    Health,
+    NewTimer,
+    Page,
+    Timer,
+    TimerChange,
+    TimerContent,
+)
+
+AnswerT = TypeVar("AnswerT")
+
+_SUCCESS = range(200, 300)
+_UNEXPECTED = 1  # the code of an answer that has none
+
+
+class Call(NamedTuple, Generic[AnswerT]):
+    """A request whose answer carries an ``AnswerT``."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, Any] = {}
+    headers: Mapping[str, str] = {}
+
+
+class _Envelope(msgspec.Struct):
+    code: int
+    message: str
+    data: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Envelope)
+
+
+def read_answer(status: int, body: bytes) -> Any:
+    """The data of an answer; ServiceError if it is a refusal, or no answer of Duetime's."""
+    try:
+        answer = _decoder.decode(body)
+    except msgspec.MsgspecError:
+        message = f"HTTP {status}, and not the answer of a Duetime service"
+        raise ServiceError(status, _UNEXPECTED, message) from None
+    if status not in _SUCCESS:
+        raise ServiceError(status, answer.code, answer.message)
+    return answer.data
+
+
+def create(timer: NewTimer, idempotency_key: str | None) -> Call[Timer]:
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    return Call("POST", "/timers", timer, headers=headers)
+
+
+def create_batch(timers: Sequence[NewTimer]) -> Call[Batch]:
+    return Call("POST", "/timers/batch", {"timers": timers})
+
+
+def get(id_: str) -> Call[Timer]:
+    return Call("GET", _timer(id_))
+
+
+def page(filters: Filters) -> Call[Page]:
+    return Call(
+        "GET",
+        "/timers",
+        query={name: value for name, value in filters.items() if value is not None},
+    )
+
+
+def behind(filters: Filters, before: Page) -> Filters | None:
+    """What to ask for the page behind this one, or None if it is the last."""
+    cursor = before.get("next_cursor")
+    if not cursor:
+        return None
+    following = Filters(**filters)
+    following.pop("offset", None)
+    following["cursor"] = cursor
+    return following
+
+
+def update(id_: str, change: TimerChange, if_version: int | None) -> Call[Timer]:
+    return Call("PUT", _timer(id_), change, headers=_if_match(if_version))
+
+
+def cancel(id_: str, if_version: int | None) -> Call[Timer]:
+    return Call("DELETE", _timer(id_), headers=_if_match(if_version))
+
+
+def act(id_: str, action: str) -> Call[Timer]:
+    return Call("POST", f"{_timer(id_)}/{action}")
+
+
+def attempts(id_: str) -> Call[Attempts]:
+    return Call("GET", f"{_timer(id_)}/attempts")
+
+
+def get_by_key(group: str, timer_id: str) -> Call[Timer]:
+    return Call("GET", _key(group, timer_id))
+
+
+def put_by_key(
+    group: str, timer_id: str, timer: TimerContent, if_version: int | None
+) -> Call[Timer]:
+    return Call("PUT", _key(group, timer_id), timer, headers=_if_match(if_version))
+
+
+def cancel_by_key(group: str, timer_id: str, if_version: int | None) -> Call[Timer]:
+    return Call("DELETE", _key(group, timer_id), headers=_if_match(if_version))
+
+
+def health() -> Call[Health]:
+    return Call("GET", "/healthz")
+
+
+def ready() -> Call[Health]:
+    return Call("GET", "/readyz")
+
+
+def _timer(id_: str) -> str:
+    return f"/timers/{quote(id_, safe='')}"
+
+
+def _key(group: str, timer_id: str) -> str:
+    return f"/groups/{quote(group, safe='')}/timers/{quote(timer_id, safe='')}"
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}

@@ -1,0 +1,75 @@
+"""The connection to a service: how a call becomes an HTTP request, for both clients alike."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from pyreqwest.client import BaseClientBuilder
+from pyreqwest.exceptions import BuilderError, PyreqwestError
+from pyreqwest.request import BaseRequestBuilder
+
+from duetime import __version__
+from duetime.client.calls import Call
+from duetime.client.errors import ClientError, ServiceUnreachable
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+BuilderT = TypeVar("BuilderT", bound=BaseClientBuilder)
+RequestT = TypeVar("RequestT", bound=BaseRequestBuilder)
+
+
+class Connection:
+    """Where the service is, and how to speak to it."""
+
+    def __init__(self, url: str, api_key: str | None, timeout: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ClientError("the service's address must be an http or https URL")
+        self.url = url.rstrip("/")
+        self._api_key = api_key
+        self._timeout = timedelta(seconds=timeout)
+
+    def configure(self, builder: BuilderT) -> BuilderT:
+        """Set up an HTTP client. A redirect is an answer: the key goes nowhere else."""
+        return (
+            builder.timeout(self._timeout)
+            .user_agent(f"duetime-client/{__version__}")
+            .follow_redirects(False)
+        )
+
+    def address(self, call: Call[Any]) -> str:
+        return self.url + call.path
+
+    def fill(self, request: RequestT, call: Call[Any]) -> RequestT:
+        """Give a request all that the call has."""
+        if self._api_key:
+            request = request.header("X-API-Key", self._api_key, is_sensitive=True)
+        if call.query:
+            request = request.query(call.query)
+        if call.headers:
+            request = request.headers(call.headers)
+        if call.body is not None:
+            body = msgspec.json.encode(call.body)
+            request = request.header("Content-Type", "application/json").body_bytes(body)
+        return request
+
+    @contextmanager
+    def told_apart(self) -> Iterator[None]:
+        """Turn the HTTP library's errors into ours."""
+        try:
+            yield
+        except BuilderError as error:
+            raise ClientError(f"the request cannot be made: {error.message}") from error
+        except TimeoutError as error:
+            raise ServiceUnreachable(f"no answer from {self.url} in time") from error
+        except PyreqwestError as error:
+            raise ServiceUnreachable(f"cannot reach {self.url}: {_why(error)}") from error
+
+
+def _why(error: PyreqwestError) -> str:
+    """The innermost cause is the one that says something."""
+    causes = getattr(error, "details", {}).get("causes") or []
+    return str(causes[-1]["message"]) if causes else error.message

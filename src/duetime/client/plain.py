@@ -1,0 +1,119 @@
+"""The client for plain code."""
+
+from collections.abc import Iterator, Sequence
+from typing import Self, Unpack, cast
+
+from pyreqwest.client import SyncClientBuilder
+
+from duetime.client import calls
+from duetime.client.calls import AnswerT, Call
+from duetime.client.connection import DEFAULT_URL, Connection
+from duetime.client.types import (
+    Attempts,
+    Batch,
+    Filters,
+    Health,
+    NewTimer,
+    Page,
+    Timer,
+    TimerChange,
+    TimerContent,
+)
+
+
+class Client:
+    """Speaks to a Duetime service."""
+
+    def __init__(
+        self, url: str = DEFAULT_URL, *, api_key: str | None = None, timeout: float = 30.0
+    ) -> None:
+        self._connection = Connection(url, api_key, timeout)
+        self._http = self._connection.configure(SyncClientBuilder()).build()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def send(self, call: Call[AnswerT]) -> AnswerT:
+        """Make a call: all the other methods do."""
+        with self._connection.told_apart():
+            request = self._http.request(call.method, self._connection.address(call))
+            response = self._connection.fill(request, call).build().send()
+            body = bytes(response.bytes())
+        return cast("AnswerT", calls.read_answer(response.status, body))
+
+    def create(self, *, idempotency_key: str | None = None, **timer: Unpack[NewTimer]) -> Timer:
+        """Create a timer. The same key and content again answer with the same timer."""
+        return self.send(calls.create(timer, idempotency_key))
+
+    def create_batch(self, timers: Sequence[NewTimer]) -> Batch:
+        """Create many timers in one request; one that is refused does not stop the others."""
+        return self.send(calls.create_batch(timers))
+
+    def get(self, id_: str) -> Timer:
+        return self.send(calls.get(id_))
+
+    def list(self, **filters: Unpack[Filters]) -> Iterator[Timer]:
+        """All timers that match, page by page; ``limit`` is the size of a page."""
+        following: Filters | None = filters
+        while following is not None:
+            page = self.send(calls.page(following))
+            yield from page["timers"]
+            following = calls.behind(following, page)
+
+    def page(self, **filters: Unpack[Filters]) -> Page:
+        """One page of the list, with the cursor of the next one."""
+        return self.send(calls.page(filters))
+
+    def update(
+        self, id_: str, *, if_version: int | None = None, **change: Unpack[TimerChange]
+    ) -> Timer:
+        return self.send(calls.update(id_, change, if_version))
+
+    def cancel(self, id_: str, *, if_version: int | None = None) -> Timer:
+        return self.send(calls.cancel(id_, if_version))
+
+    def fire(self, id_: str) -> Timer:
+        """Make a timer due now."""
+        return self.send(calls.act(id_, "fire"))
+
+    def pause(self, id_: str) -> Timer:
+        return self.send(calls.act(id_, "pause"))
+
+    def resume(self, id_: str) -> Timer:
+        return self.send(calls.act(id_, "resume"))
+
+    def attempts(self, id_: str) -> Attempts:
+        """The execution log of a timer."""
+        return self.send(calls.attempts(id_))
+
+    def get_by_key(self, group: str, timer_id: str) -> Timer:
+        return self.send(calls.get_by_key(group, timer_id))
+
+    def put_by_key(
+        self,
+        group: str,
+        timer_id: str,
+        *,
+        if_version: int | None = None,
+        **timer: Unpack[TimerContent],
+    ) -> Timer:
+        """Create the timer of this key, or give it new content."""
+        return self.send(calls.put_by_key(group, timer_id, timer, if_version))
+
+    def cancel_by_key(self, group: str, timer_id: str, *, if_version: int | None = None) -> Timer:
+        return self.send(calls.cancel_by_key(group, timer_id, if_version))
+
+    def health(self) -> Health:
+        """How the service is; ServiceError if it is not well."""
+        return self.send(calls.health())
+
+    def ready(self) -> Health:
+        """Whether the service takes requests; ServiceError if it does not."""
+        return self.send(calls.ready())

@@ -1,0 +1,168 @@
+"""What goes to the service and what comes back, as typed dictionaries.
+
+They are the service's own JSON, so that nothing is lost on the way: a field that this client does
+not know yet is there all the same.
+"""
+
+from typing import Any, Literal, Required, TypedDict
+
+Status = Literal["pending", "executing", "completed", "failed", "canceled", "paused"]
+
+
+class HttpCallback(TypedDict, total=False):
+    """An HTTP request to make."""
+
+    type: Required[Literal["http"]]
+    url: Required[str]
+    method: str
+    headers: dict[str, str]
+    payload: Any
+    timeout: str
+
+
+class NatsCallback(TypedDict, total=False):
+    """A NATS message to publish."""
+
+    type: Required[Literal["nats"]]
+    topic: Required[str]
+    key: str
+    headers: dict[str, str]
+    payload: Any
+    jetstream: bool
+
+
+class RetryPolicy(TypedDict, total=False):
+    """When a failed attempt is tried again."""
+
+    max_attempts: int
+    initial_interval: str
+    backoff_multiplier: float
+    max_interval: str
+    max_duration: str
+    jitter: float
+
+
+class _Fields(TypedDict, total=False):
+    execute_at: str
+    delay: str
+    timezone: str
+    name: str | None
+    tags: list[str]
+    metadata: Any
+    correlation_id: str
+    retry_policy: RetryPolicy
+    deadline: str | None
+
+
+class TimerChange(_Fields, total=False):
+    """What can be changed about a timer; what is left out stays as it is."""
+
+    callback: HttpCallback | NatsCallback
+
+
+class TimerContent(_Fields, total=False):
+    """A timer to be: ``callback``, and one of ``delay`` and ``execute_at``."""
+
+    callback: Required[HttpCallback | NatsCallback]
+
+
+class NewTimer(TimerContent, total=False):
+    """A timer to create, under a key of the caller's own if it has one."""
+
+    group: str
+    timer_id: str
+
+
+class Timer(TypedDict, total=False):
+    """A timer as the service tells of it; lists and short answers leave some of it out."""
+
+    id: Required[str]
+    status: Required[Status]
+    group: str
+    timer_id: str
+    version: int
+    name: str | None
+    tags: list[str]
+    created_at: str
+    updated_at: str
+    execute_at: str
+    executed_at: str | None
+    callback_type: Literal["http", "nats"]
+    callback_config: HttpCallback | NatsCallback
+    metadata: Any
+    correlation_id: str
+    retry_policy: RetryPolicy
+    deadline: str | None
+    last_error: str | None
+    outcome: dict[str, Any] | None
+
+
+class Filters(TypedDict, total=False):
+    """Which timers to list, and in which order."""
+
+    status: Status
+    group: str
+    tag: str
+    name_prefix: str
+    correlation_id: str
+    created_after: str
+    created_before: str
+    execute_after: str
+    execute_before: str
+    limit: int
+    offset: int
+    sort: Literal["created_at", "execute_at"]
+    order: Literal["asc", "desc"]
+    cursor: str
+
+
+class Page(TypedDict, total=False):
+    """One page of a list."""
+
+    timers: Required[list[Timer]]
+    total: int | None
+    limit: int
+    offset: int
+    next_cursor: str | None
+
+
+class BatchItem(TypedDict):
+    """What came of one timer of a batch."""
+
+    code: int
+    message: str
+    data: Timer | None
+
+
+class Batch(TypedDict):
+    """What came of a batch: each of its timers, in the order they were given."""
+
+    timers: list[BatchItem]
+    created: int
+    failed: int
+
+
+class Attempt(TypedDict, total=False):
+    """One line of a timer's execution log."""
+
+    occurrence: int
+    attempt: Required[int]
+    node: str
+    started_at: str
+    finished_at: str
+    outcome: dict[str, Any]
+    next_at: str | None
+
+
+class Attempts(TypedDict, total=False):
+    """A timer's execution log."""
+
+    attempts: Required[list[Attempt]]
+
+
+class Health(TypedDict, total=False):
+    """How the service is."""
+
+    status: Required[str]
+    database: str
+    timestamp: str

@@ -1,0 +1,122 @@
+"""Readers: each turns what was written for a setting into its value, or says what to write.
+
+A reader never repeats what it was given: the caller does, where that is no secret.
+"""
+
+import re
+from collections.abc import Callable
+
+from duetime.clock import Millis
+from duetime.durations import format_duration, parse_duration
+
+SHORTEST_KEY = 32
+
+_SIZE = re.compile(r"(\d{1,12})\s*(|B|KiB|MiB|GiB)", re.ASCII | re.IGNORECASE)
+_SIZE_UNITS = {"": 1, "b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.ASCII | re.IGNORECASE)
+_SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/_-]{32,}={0,2}", re.ASCII)
+
+
+def text(written: str) -> str:
+    """Anything."""
+    return written
+
+
+def url(written: str) -> str:
+    """A URL of any scheme; whether there is a store for it, the stores know."""
+    if not _URL.fullmatch(written):
+        raise ValueError("must be a URL such as sqlite:///data/duetime.db")
+    return written
+
+
+def api_key(written: str) -> str:
+    """A key that nobody guesses, and that fits into a header."""
+    if len(written) < SHORTEST_KEY:
+        raise ValueError(f"must have at least {SHORTEST_KEY} characters, but has {len(written)}")
+    if not (written.isascii() and written.isprintable()) or " " in written:
+        raise ValueError("must consist of printable ASCII characters, without spaces")
+    return written
+
+
+def count(least: int, most: int) -> Callable[[str], int]:
+    """A whole number within bounds."""
+
+    def read(written: str) -> int:
+        digits = written.isascii() and written.isdigit() and len(written) <= len(str(most))
+        if not digits or not least <= int(written) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(written)
+
+    return read
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """One of a few words, in any case."""
+
+    def read(written: str) -> str:
+        if written.lower() not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return written.lower()
+
+    return read
+
+
+def duration(least: Millis = 0) -> Callable[[str], Millis]:
+    """A duration that is not too short."""
+
+    def read(written: str) -> Millis:
+        millis = parse_duration(written)
+        if millis < least:
+            raise ValueError(f"must be at least {format_duration(least)}")
+        return millis
+
+    return read
+
+
+def duration_or_never(least: Millis) -> Callable[[str], Millis | None]:
+    """A duration, or None for "never"."""
+    read_duration = duration(least)
+
+    def read(written: str) -> Millis | None:
+        if written.lower() == "never":
+            return None
+        try:
+            return read_duration(written)
+        except ValueError as error:
+            raise ValueError(f'{error}, or "never"') from None
+
+    return read
+
+
+def size(least: int) -> Callable[[str], int]:
+    """A number of bytes: "1048576", "1024KiB" or "1MiB"."""
+
+    def read(written: str) -> int:
+        found = _SIZE.fullmatch(written)
+        if not found:
+            raise ValueError('must be a number of bytes such as "1048576" or "1MiB"')
+        total = int(found[1]) * _SIZE_UNITS[found[2].lower()]
+        if total < least:
+            raise ValueError(f"must be at least {least} bytes")
+        return total
+
+    return read
+
+
+def words(written: str) -> tuple[str, ...]:
+    """A list with commas between; what each word means, its user knows."""
+    found = tuple(word.strip() for word in written.split(",") if word.strip())
+    if any(len(word.split()) > 1 for word in found):
+        raise ValueError("must be separated by commas")
+    return found
+
+
+def signing_secrets(written: str) -> tuple[str, ...]:
+    """Secrets that look like secrets; delivery reads them."""
+    secrets = tuple(secret.strip() for secret in written.split(",") if secret.strip())
+    for number, secret in enumerate(secrets, start=1):
+        if not _SIGNING_SECRET.fullmatch(secret):
+            raise ValueError(
+                f"number {number} must be whsec_ and then 24 random bytes or more in base64"
+            )
+    return secrets

@@ -1,0 +1,187 @@
+"""The one table of settings: what parsing, ``--help`` and docs/configuration.md are made from."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from duetime.config import reading
+
+MAKE_A_KEY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
+
+
+class Setting(NamedTuple):
+    """One line of the table. The field, and the flag if there is one, are named like it."""
+
+    env: str
+    reads: Callable[[str], Any]
+    default: str  # as one would write it; "" is not set
+    help: str
+    values: str = ""  # what may be written, for people
+    is_secret: bool = False  # its value is never shown
+    has_flag: bool = True
+    empty: Any = None  # what it is when it is not set
+
+    @property
+    def field(self) -> str:
+        return self.env.lower()
+
+    @property
+    def flag(self) -> str | None:
+        return "--" + self.field.replace("_", "-") if self.has_flag else None
+
+
+# Secrets have no flag: every user of a machine can read the arguments of its processes.
+TABLE: tuple[Setting, ...] = (
+    Setting(
+        "DATABASE_URL",
+        reading.url,
+        "sqlite:///data/duetime.db",
+        "Where timers are stored; sqlite:///relative/path or sqlite:////absolute/path",
+        "a URL",
+        is_secret=True,
+    ),
+    Setting(
+        "API_KEY",
+        reading.api_key,
+        "",
+        "The key that callers send as X-API-Key. `serve` needs one; `dev` makes one. Make one with "
+        + MAKE_A_KEY,
+        "32 characters or more",
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting(
+        "HOST",
+        reading.text,
+        "0.0.0.0",  # noqa: S104 - what a container needs; API_KEY guards it
+        "The address to listen on; 127.0.0.1 in `dev`",
+        "a host",
+    ),
+    Setting("PORT", reading.count(1, 65_535), "8080", "The port to listen on", "1 to 65535"),
+    Setting(
+        "LOG_LEVEL",
+        reading.one_of("debug", "info", "warning", "error"),
+        "info",
+        "The least that is logged",
+        "debug, info, warning, error",
+    ),
+    Setting(
+        "LOG_FORMAT",
+        reading.one_of("text", "json"),
+        "text",
+        "Log lines for people, or for machines",
+        "text, json",
+    ),
+    Setting(
+        "SQLITE_SYNCHRONOUS",
+        reading.one_of("full", "normal", "off"),
+        "full",
+        "When SQLite waits for the disk. Below full, a power cut may lose acknowledged timers",
+        "full, normal, off",
+    ),
+    Setting(
+        "MIN_DELAY",
+        reading.duration(),
+        "0s",
+        "How far ahead a timer must at least be when it is made",
+        "a duration",
+    ),
+    Setting(
+        "EGRESS_ALLOW",
+        reading.words,
+        "",
+        "Networks and host patterns that callbacks may reach although they are not public; "
+        "`dev` adds loopback",
+        "comma-separated, e.g. 10.0.0.0/8, *.internal",
+        empty=(),
+    ),
+    Setting(
+        "SIGNING_SECRETS",
+        reading.signing_secrets,
+        "",
+        "What callbacks are signed with (Standard Webhooks); several while secrets rotate",
+        "comma-separated whsec_...",
+        empty=(),
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting(
+        "MAX_IN_FLIGHT",
+        reading.count(1, 1_000_000),
+        "1000",
+        "How many callbacks one node makes at once",
+        "1 to 1000000",
+    ),
+    Setting(
+        "TARGET_CONCURRENCY",
+        reading.count(1, 1_000_000),
+        "64",
+        "How many callbacks one node makes to one receiver at once",
+        "1 to 1000000",
+    ),
+    Setting(
+        "CLAIM_TTL",
+        reading.duration(1000),
+        "10s",
+        "How long a node's claim on a timer holds without a sign of life",
+        "a duration, 1s or more",
+    ),
+    Setting(
+        "POLL_INTERVAL",
+        reading.duration(10),
+        "1s",
+        "How often a node looks for timers that other nodes made",
+        "a duration, 10ms or more",
+    ),
+    Setting(
+        "RETENTION",
+        reading.duration_or_never(1000),
+        "30d",
+        "How long finished timers are kept",
+        "a duration, 1s or more, or never to keep them for ever",
+    ),
+    Setting(
+        "DRAIN_TIMEOUT",
+        reading.duration(),
+        "25s",
+        "How long a stopping node waits for the callbacks under way",
+        "a duration",
+    ),
+    Setting(
+        "MAX_BODY_BYTES",
+        reading.size(1024),
+        "1MiB",
+        "The largest body of a request",
+        "bytes, or KiB, MiB, GiB",
+    ),
+    Setting(
+        "MAX_BATCH_BYTES",
+        reading.size(1024),
+        "32MiB",
+        "The largest body of a batch request",
+        "bytes, or KiB, MiB, GiB",
+    ),
+)
+
+# Where DATABASE_URL is not set, these make one.
+PG_TABLE: tuple[Setting, ...] = (
+    Setting("PG_HOST", reading.text, "", "PostgreSQL's host", "a host", has_flag=False),
+    Setting(
+        "PG_PORT",
+        reading.count(1, 65_535),
+        "5432",
+        "PostgreSQL's port",
+        "1 to 65535",
+        has_flag=False,
+    ),
+    Setting("PG_USER", reading.text, "", "PostgreSQL's user", "text", has_flag=False),
+    Setting(
+        "PG_PASSWORD",
+        reading.text,
+        "",
+        "PostgreSQL's password",
+        "text",
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting("PG_DB_NAME", reading.text, "", "PostgreSQL's database", "text", has_flag=False),
+)
