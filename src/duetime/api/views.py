@@ -65,7 +65,7 @@ class OutcomeView(msgspec.Struct, kw_only=True):
     error: str | None
 
 
-class TimerView(msgspec.Struct, kw_only=True):
+class TimerView(msgspec.Struct):
     """A timer in short."""
 
     id: str
