@@ -37,6 +37,10 @@ _CLOSED = Outcome(kind=Kind.UNSENT, error="this node is stopping")
 class HttpSender:
     """Delivers HTTP callbacks.
 
+    A ``send`` that is cancelled ends at once, but a request that was handed over by then goes on,
+    unheard, until its timeout: the library runs it in a thread of its own and does not call it
+    back. So a timer whose attempt was cancelled is lost, not released, until that time is over.
+
     ``read_at_most`` bounds how much of an answer is read: enough for what receivers say, so that
     the connection can be used again; of a longer answer the rest is not waited for.
     """
@@ -79,6 +83,8 @@ class HttpSender:
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         callback = timer.spec.callback
         started = self._clock.monotonic()
+        if self._closed:
+            return _CLOSED
         if not isinstance(callback, HttpCallback):
             return Outcome(kind=Kind.NATS, error=_NO_NATS)
         try:

@@ -35,13 +35,17 @@ _CONNECTING = "client error (Connect)"
 _TCP = "tcp connect error"
 _ERRNO = re.compile(r" \(os error \d+\)$")
 _CERTIFICATE = "invalid peer certificate: "
+_TLS_PROBLEMS = {
+    "received corrupt message of type InvalidContentType": "the receiver does not speak it here",
+    "tls handshake eof": "the receiver closed the connection during the handshake",
+}
 _CERTIFICATE_PROBLEMS = {
     "expired": "certificate has expired",
     "not valid yet": "certificate is not valid yet",
     "not valid for name": "certificate is for another host",
     "unknownissuer": "certificate is not from a trusted authority",
     "selfsigned": "certificate is not from a trusted authority",
-    "caused": "certificate is an authority's own and not a server's",
+    "causedasendentity": "certificate is an authority's own and not a server's",
     "revoked": "certificate was revoked",
 }
 
@@ -150,7 +154,7 @@ def _to(asked: Url, location: str) -> str:
 
 def _tls_problem(reason: str) -> str:
     if not reason.startswith(_CERTIFICATE):
-        return reason
+        return _TLS_PROBLEMS.get(reason, reason)
     problem = reason.removeprefix(_CERTIFICATE)
     for sign, sentence in _CERTIFICATE_PROBLEMS.items():
         if sign in problem.lower():
