@@ -101,6 +101,23 @@ async def test_closing_ends_what_is_under_way(sender: HttpSender, receiver: Rece
     assert (outcome.kind, outcome.error) == (Kind.LOST, "this node stopped before the answer came")
 
 
+async def test_closing_while_a_name_is_looked_up(make_sender: MakeSender, receiver: Receiver):
+    """An attempt that had not got as far as sending is not counted as a failure."""
+    asked, release = threading.Event(), threading.Event()
+
+    def lookup(_: str) -> list[str]:
+        asked.set()
+        release.wait(10)
+        raise OSError("interrupted")
+
+    sender = make_sender(lookup=lookup)
+    attempt = asyncio.create_task(sender.send(make_timer("http://slow.example/"), mine))
+    await asyncio.to_thread(asked.wait, 10)
+    await sender.close()
+    release.set()
+    assert (await attempt).kind is Kind.UNSENT
+
+
 async def test_closed_sender_sends_nothing(sender: HttpSender, receiver: Receiver):
     """After closing, which may happen twice, nothing leaves."""
     await sender.close()
