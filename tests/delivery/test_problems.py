@@ -148,6 +148,8 @@ async def test_nats(sender: HttpSender):
         ("http://2130706433/", "http://127.0.0.1:80"),
         ("http://[0:0::1]/", "http://[::1]:80"),
         ("https://bücher.example", "https://xn--bcher-kva.example:443"),
+        ("not a URL", "not a URL"),
+        ("http://receiver.example:0/", "http://receiver.example:0/"),
     ],
 )
 async def test_target(sender: HttpSender, url: str, target: str):

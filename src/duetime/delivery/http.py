@@ -77,9 +77,12 @@ class HttpSender:
         return f"callback.type: {_NO_NATS}"
 
     def target(self, callback: Callback) -> str:
-        if isinstance(callback, HttpCallback):
+        if not isinstance(callback, HttpCallback):
+            return f"nats:{callback.topic}"
+        try:
             return self._receiver(Url(callback.url)).origin
-        return f"nats:{callback.topic}"
+        except ValueError:  # stored past the check; sending it will say what is wrong with it
+            return callback.url
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         callback = timer.spec.callback
