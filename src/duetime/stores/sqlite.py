@@ -60,10 +60,14 @@ class SqliteStore:
                 self._writer = Writer(await asyncio.to_thread(self._open))
 
     def _open(self) -> sqlite3.Connection:
-        with translated():
+        with translated(f"cannot open the database {self._path}"):
             writer = open_writer(self._path, self._synchronous)
-            for _ in range(self._reader_count):
-                self._readers.put(open_reader(self._path))
+            try:
+                while self._readers.qsize() < self._reader_count:
+                    self._readers.put(open_reader(self._path))
+            except BaseException:
+                writer.close()
+                raise
             return writer
 
     async def ping(self) -> None:

@@ -36,7 +36,6 @@ _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies ev
 LONGEST = 512  # timers in one answer, which SQLite limits to a billion bytes
 
 _NAMES = ", ".join(f't."{column}"' for column in SCALARS)
-_PARTS = f"{_NAMES}, t.progress, t.spec"
 _ANSWER = (
     f"SELECT '[' || group_concat('[' || json_array({_NAMES}) || ',' || t.progress || ',' || t.spec "
     "|| ']') || ']'"
@@ -45,9 +44,9 @@ _ANSWER = (
 GETTING = f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
 GETTING_BY_KEY = (
     f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t "
-    "ON t.tenant = json_extract(asked.value, '$[0]') "
-    "AND t.\"group\" = json_extract(asked.value, '$[1]') "
-    "AND t.timer_id = json_extract(asked.value, '$[2]')"
+    "ON tenant = json_extract(asked.value, '$[0]') "
+    "AND \"group\" = json_extract(asked.value, '$[1]') "
+    "AND timer_id = json_extract(asked.value, '$[2]')"
 )
 READING_ATTEMPTS = (
     "SELECT '[' || group_concat(line) || ']' FROM (SELECT "
@@ -109,9 +108,9 @@ def due(
 def waking(shards: str | None) -> str:
     """The due query: its parameters are before, wake_at and id of the last, shards, limit."""
     return (
-        f"{_ANSWER} FROM (SELECT {_PARTS} FROM timers AS t WHERE t.wake_at <= ?1 "
-        f"AND (t.wake_at, t.id) > (?2, ?3){in_shards(shards, 4)} "
-        "ORDER BY t.wake_at, t.id LIMIT ?5) AS t"
+        f"{_ANSWER} FROM (SELECT * FROM timers WHERE wake_at <= ?1 "
+        f"AND (wake_at, id) > (?2, ?3){in_shards(shards, 4)} "
+        "ORDER BY wake_at, id LIMIT ?5) AS t"
     )
 
 
@@ -133,7 +132,7 @@ def search(connection: sqlite3.Connection, query: Query) -> Page:
         return Page(timers)
     conditions, values = _conditions(query)
     (total,) = connection.execute(
-        f"SELECT count(*) FROM timers AS t WHERE {conditions}",
+        f"SELECT count(*) FROM timers WHERE {conditions}",
         values,
     ).fetchone()
     return Page(timers, total)
@@ -144,12 +143,12 @@ def listing(query: Query) -> tuple[str, list[Any]]:
     conditions, values = _conditions(query)
     if query.after is not None:
         sign = "<" if query.descending else ">"
-        conditions += f" AND (t.{query.sort}, t.id) {sign} (?, ?)"
+        conditions += f" AND ({query.sort}, id) {sign} (?, ?)"
         values += query.after
     way = "DESC" if query.descending else "ASC"
     statement = (
-        f"{_ANSWER} FROM (SELECT {_PARTS} FROM timers AS t WHERE {conditions} "
-        f"ORDER BY t.{query.sort} {way}, t.id {way} LIMIT ? OFFSET ?) AS t"
+        f"{_ANSWER} FROM (SELECT * FROM timers WHERE {conditions} "
+        f"ORDER BY {query.sort} {way}, id {way} LIMIT ? OFFSET ?) AS t"
     )
     return statement, [*values, query.limit, query.offset]
 
@@ -158,23 +157,23 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
     """What a timer must be to be found; the cursor is not part of it, as the total ignores it."""
     name_from = query.name_prefix or None
     asked: tuple[tuple[str, Any], ...] = (
-        ("t.tenant = ?", query.tenant),
-        ("t.status = ?", query.status and query.status.value),
-        ('t."group" = ?', query.group),
-        ("t.correlation_id = ?", query.correlation_id),
-        ("t.name >= ?", name_from),
-        ("t.name < ?", name_from and prefix_end(name_from)),
-        ("t.created_at >= ?", query.created_after),
-        ("t.created_at < ?", query.created_before),
-        ("t.execute_at >= ?", query.execute_after),
-        ("t.execute_at < ?", query.execute_before),
+        ("tenant = ?", query.tenant),
+        ("status = ?", query.status and query.status.value),
+        ('"group" = ?', query.group),
+        ("correlation_id = ?", query.correlation_id),
+        ("name >= ?", name_from),
+        ("name < ?", name_from and prefix_end(name_from)),
+        ("created_at >= ?", query.created_after),
+        ("created_at < ?", query.created_before),
+        ("execute_at >= ?", query.execute_after),
+        ("execute_at < ?", query.execute_before),
     )
     conditions = [condition for condition, value in asked if value is not None]
     values = [value for _, value in asked if value is not None]
     if query.status in _SETTLED_STATUSES:
-        conditions.append(f"t.{_SETTLED}")
+        conditions.append(_SETTLED)
     if query.tag is not None:
-        conditions.append("t.id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
+        conditions.append("id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
         values += (query.tenant, query.tag)
     return " AND ".join(conditions), values
 

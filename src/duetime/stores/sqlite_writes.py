@@ -257,10 +257,11 @@ def _write_events(connection: sqlite3.Connection, events: Iterable[Event]) -> No
 
 
 def _drop(connection: sqlite3.Connection, table: str, column: str, values: Sequence[str]) -> None:
-    connection.execute(
-        f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-        (to_json(values),),
-    )
+    connection.execute(_dropping(table, column), (to_json(values),))
+
+
+def _dropping(table: str, column: str) -> str:
+    return f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
 
 
 _ATTEMPT = (
