@@ -98,7 +98,14 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
-    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    try:
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    except sqlite3.OperationalError:
+        # Two that switch a new file at once get in each other's way, and SQLite does not wait
+        # then. It does for this lock; whoever had it, has switched the file.
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("COMMIT")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise ConfigurationError(
             f"the database {path} cannot be switched to WAL mode: it must lie on a local disk"

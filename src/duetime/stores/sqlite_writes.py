@@ -23,6 +23,7 @@ from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Insert, Key, Record
 from duetime.stores.codec import (
+    ATTEMPT_COLUMNS,
     COLUMNS,
     attempt_columns,
     progress_text,
@@ -248,7 +249,7 @@ def _write_tags(connection: sqlite3.Connection, timers: Iterable[Timer]) -> None
 
 def _write_attempts(connection: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
     rows = [attempt_columns(attempt) for attempt in attempts]
-    _write(connection, _inserting("attempts", _ATTEMPT), rows)
+    _write(connection, _inserting("attempts", ATTEMPT_COLUMNS), rows)
 
 
 def _write_events(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
@@ -262,18 +263,6 @@ def _drop(connection: sqlite3.Connection, table: str, column: str, values: Seque
 
 def _dropping(table: str, column: str) -> str:
     return f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
-
-
-_ATTEMPT = (
-    "timer",
-    "occurrence",
-    "attempt",
-    "node",
-    "started_at",
-    "finished_at",
-    "next_at",
-    "outcome",
-)
 
 
 def _write(
