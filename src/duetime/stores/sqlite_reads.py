@@ -13,7 +13,7 @@ import msgspec
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
+from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Page, Query, Record
 from duetime.stores.codec import (
     SCALARS,
@@ -28,8 +28,6 @@ from duetime.stores.codec import (
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"
-_SETTLED = "status IN ('completed', 'failed', 'canceled', 'paused')"
-_SETTLED_STATUSES = {Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.PAUSED}
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
 
@@ -139,7 +137,11 @@ def search(connection: sqlite3.Connection, query: Query) -> Page:
 
 
 def listing(query: Query) -> tuple[str, list[Any]]:
-    """The statement of a search, and its parameters."""
+    """The statement of a search, and its parameters.
+
+    The page is found first and read afterwards, so that a search that must sort its matches does
+    not carry their payloads through the sorting.
+    """
     conditions, values = _conditions(query)
     if query.after is not None:
         sign = "<" if query.descending else ">"
@@ -147,8 +149,9 @@ def listing(query: Query) -> tuple[str, list[Any]]:
         values += query.after
     way = "DESC" if query.descending else "ASC"
     statement = (
-        f"{_ANSWER} FROM (SELECT * FROM timers WHERE {conditions} "
-        f"ORDER BY {query.sort} {way}, id {way} LIMIT ? OFFSET ?) AS t"
+        f"{_ANSWER} FROM (SELECT rowid AS place FROM timers WHERE {conditions} "
+        f"ORDER BY {query.sort} {way}, id {way} LIMIT ? OFFSET ?) "
+        "CROSS JOIN timers AS t ON t.rowid = place"
     )
     return statement, [*values, query.limit, query.offset]
 
@@ -170,8 +173,6 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
     )
     conditions = [condition for condition, value in asked if value is not None]
     values = [value for _, value in asked if value is not None]
-    if query.status in _SETTLED_STATUSES:
-        conditions.append(_SETTLED)
     if query.tag is not None:
         conditions.append("id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
         values += (query.tenant, query.tag)
