@@ -7,10 +7,19 @@ import threading
 import pytest
 
 from duetime.errors import StoreUnavailable
-from duetime.stores import Insert
+from duetime.stores import Change, Insert
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite_file import translate
-from tests.factories import NOW, insert, make_spec, make_timer
+from tests.factories import (
+    NOW,
+    claim_of,
+    claimed,
+    insert,
+    make_attempt,
+    make_event,
+    make_spec,
+    make_timer,
+)
 
 ERRORS = [
     error
@@ -64,22 +73,20 @@ async def queued(store, *calls):
     return await asyncio.gather(*waiting, return_exceptions=True)
 
 
-def commits(store):
-    """Count the transactions of the store from now on."""
-    begun = []
-    store._writer._connection.set_trace_callback(
-        lambda statement: begun.append(statement) if statement.startswith("BEGIN") else None
-    )
-    return begun
+def statements(store):
+    """Collect what the writer runs from now on."""
+    run = []
+    store._writer._connection.set_trace_callback(run.append)
+    return run
 
 
 async def test_what_queued_up_shares_a_commit(sqlite):
     """Calls that wait while the writer is busy are written by one transaction."""
-    begun = commits(sqlite)
+    run = statements(sqlite)
     timers = [make_timer() for _ in range(20)]
     answers = await queued(sqlite, *(sqlite.insert([Insert(timer)]) for timer in timers))
     assert answers == [[None]] * 20
-    assert len(begun) == 2  # the one that held the writer, and one for all the others
+    assert run.count("COMMIT") == 2  # the one that held the writer, and one for all the others
     assert await sqlite.get([timer.id for timer in timers]) == timers
 
 
@@ -163,3 +170,39 @@ async def test_half_a_surrogate_pair_is_refused(sqlite):
     timer = make_timer(spec=make_spec(name="fine"), created_at=NOW)
     await insert(sqlite, timer)
     assert await sqlite.get([timer.id]) == [timer]
+
+
+async def test_a_claim_writes_only_what_it_changes(sqlite):
+    """A change that leaves the spec alone writes neither it nor the time it was asked for."""
+    timers = [make_timer() for _ in range(300)]
+    await insert(sqlite, *timers)
+    run = statements(sqlite)
+    assert all(await sqlite.apply([claim_of(timer) for timer in timers]))
+    begin, update, commit = run
+    assert (begin, commit) == ("BEGIN IMMEDIATE", "COMMIT")
+    assert update.startswith("UPDATE timers SET version")
+    columns = update[: update.index(" FROM (VALUES")]
+    assert "spec" not in columns
+    assert "execute_at" not in columns
+
+
+async def test_a_batch_is_one_statement(sqlite):
+    """Hundreds of rows, with their attempts and events, take one statement for each table."""
+    timers = [make_timer() for _ in range(300)]
+    run = statements(sqlite)
+    await sqlite.insert([Insert(timer, (make_event(timer),)) for timer in timers])
+    changes = [
+        Change(timer, claimed(timer), make_attempt(timer), (make_event(timer),)) for timer in timers
+    ]
+    assert all(await sqlite.apply(changes))
+    assert [statement.split("(")[0].split(" SET")[0].strip() for statement in run] == [
+        "BEGIN IMMEDIATE",
+        "INSERT INTO timers",
+        "INSERT OR REPLACE INTO events",
+        "COMMIT",
+        "BEGIN IMMEDIATE",
+        "UPDATE timers",
+        "INSERT OR REPLACE INTO attempts",
+        "INSERT OR REPLACE INTO events",
+        "COMMIT",
+    ]
