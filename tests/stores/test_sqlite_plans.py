@@ -50,7 +50,7 @@ HOT = {
     ),
     "get": (reads.GETTING, "t USING INDEX sqlite_autoindex_timers_1 (id=?)"),
     "get by key": (
-        reads.GETTING_BY_KEY,
+        reads.getting_by_key(2),
         "t USING INDEX sqlite_autoindex_timers_2 (tenant=? AND group=? AND timer_id=?)",
     ),
     "claim": (

@@ -15,6 +15,7 @@ from tests.factories import (
     claim_of,
     claimed,
     insert,
+    key_of,
     make_attempt,
     make_event,
     make_spec,
@@ -159,6 +160,14 @@ async def test_nobody_is_answered_before_the_commit(sqlite, database):
     await held
     assert await inserting == [None]
     assert await sqlite.get([timer.id]) == [timer]
+
+
+async def test_a_nul_is_a_character_like_any_other(sqlite):
+    """A key with a NUL in it is found, and is taken."""
+    timer = make_timer(timer_id="a\0b")
+    await insert(sqlite, timer, make_timer(timer_id="a\0c"), make_timer(timer_id="a"))
+    assert await sqlite.get_by_key([key_of(timer)]) == [timer]
+    assert await sqlite.insert([Insert(make_timer(timer_id="a\0b"))]) == [timer]
 
 
 async def test_half_a_surrogate_pair_is_refused(sqlite):

@@ -7,6 +7,7 @@ as they are stored.
 
 import sqlite3
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,13 +26,12 @@ from duetime.stores.codec import (
     to_json,
     to_timer,
 )
+from duetime.stores.sqlite_values import LONGEST, fill_up, parts, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
-
-LONGEST = 512  # timers in one answer, which SQLite limits to a billion bytes
 
 _NAMES = ", ".join(f't."{column}"' for column in SCALARS)
 _ANSWER = (
@@ -40,12 +40,6 @@ _ANSWER = (
 )
 
 GETTING = f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
-GETTING_BY_KEY = (
-    f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t "
-    "ON tenant = json_extract(asked.value, '$[0]') "
-    "AND \"group\" = json_extract(asked.value, '$[1]') "
-    "AND timer_id = json_extract(asked.value, '$[2]')"
-)
 READING_ATTEMPTS = (
     "SELECT '[' || group_concat(line) || ']' FROM (SELECT "
     "rtrim(json_array(timer, occurrence, attempt, node, started_at, finished_at, next_at), ']') "
@@ -66,21 +60,31 @@ def ping(connection: sqlite3.Connection) -> None:
 def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | None]:
     """Timers by id, one answer for each that was asked for."""
     found: dict[str, Timer] = {}
-    for start in range(0, len(asked), LONGEST):
-        wanted = to_json(list(set(asked[start : start + LONGEST])))
+    for part in parts(asked):
+        wanted = to_json(list(set(part)))
         found.update((timer.id, timer) for timer in _timers(connection, GETTING, (wanted,)))
     return [found.get(id_) for id_ in asked]
 
 
 def get_by_key(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Timer | None]:
     """Timers by key, one answer for each that was asked for."""
-    names = [key[:3] for key in keys]
+    names = [(key.tenant, key.group, key.timer_id) for key in keys]
     found: dict[tuple[str, str, str], Timer] = {}
-    for start in range(0, len(names), LONGEST):
-        wanted = to_json(list(set(names[start : start + LONGEST])))
-        for timer in _timers(connection, GETTING_BY_KEY, (wanted,)):
+    for part in parts(names):
+        length, values = fill_up(list(set(part)))
+        for timer in _timers(connection, getting_by_key(length), values):
             found[timer.tenant, timer.group, timer.timer_id] = timer
     return [found.get(name) for name in names]
+
+
+@cache
+def getting_by_key(length: int) -> str:
+    """The query for so many keys. Not by way of JSON, as SQLite's loses what follows a NUL."""
+    return (
+        f"{_ANSWER} FROM ({values_list(length, 3)}) AS asked CROSS JOIN timers AS t "
+        "ON t.tenant = asked.column1 "
+        'AND t."group" = asked.column2 AND t.timer_id = asked.column3'
+    )
 
 
 def due(
