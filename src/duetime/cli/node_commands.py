@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.devkey import keep_key, key_path
 from duetime.cli.settings_flags import add_flags, settings_from
-from duetime.config.table import MAKE_A_KEY
+from duetime.config.table import MAKE_A_KEY, TABLE
 
 DEV_DEFAULTS = {"HOST": "127.0.0.1"}
+_SECRETS = ", ".join(setting.env for setting in TABLE if not setting.flag)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -25,8 +26,8 @@ examples:
   API_KEY=$({MAKE_A_KEY}) duetime serve
   duetime serve --port 9090 --database-url sqlite:////var/lib/duetime/duetime.db
 
-Every flag is also a variable of the environment or of .env. API_KEY must be one of these:
-secrets have no flag. SIGTERM or Ctrl-C stops the node once its callbacks have ended.""",
+Every flag is also a variable of the environment or of .env. Secrets have no flag, and are
+variables only: {_SECRETS}. SIGTERM or Ctrl-C stops the node once its callbacks have ended.""",
     )
     add_flags(serve)
     dev = add_command(

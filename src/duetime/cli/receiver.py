@@ -102,7 +102,8 @@ class _Connection(asyncio.Protocol):
         self._delay = delay
         self._clock = clock
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[Arrival, bool]] = deque()
+        self._waiting: deque[tuple[Arrival | None, bytes, bool]] = deque()
+        self._is_over = False  # nothing more is read
         self._answering: asyncio.Task[None] | None = None
         self._begin()
 
@@ -124,6 +125,8 @@ class _Connection(asyncio.Protocol):
             self._answering.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -148,10 +151,10 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
-        if self._size > _MOST_BYTES:
-            self._refuse(b"413 Content Too Large")
-        else:
+        if self._size <= _MOST_BYTES:
             self._body.append(body)
+        elif not self._is_over:
+            self._refuse(b"413 Content Too Large")
 
     def on_message_complete(self) -> None:
         arrival = Arrival(
@@ -161,23 +164,27 @@ class _Connection(asyncio.Protocol):
             headers=self._headers,
             body=b"".join(self._body),
         )
-        if self._transport.is_closing():
-            return
-        self._waiting.append((arrival, self._parser.should_keep_alive()))
+        if not self._is_over:
+            stays_open = self._parser.should_keep_alive()
+            self._queue(arrival, _answer(self._status, stays_open=stays_open), stays_open)
+
+    def _queue(self, arrival: Arrival | None, answer: bytes, stays_open: bool) -> None:  # noqa: FBT001
+        self._is_over = not stays_open
+        self._waiting.append((arrival, answer, stays_open))
         if self._answering is None:
             self._answering = asyncio.get_running_loop().create_task(self._answer_all())
 
     async def _answer_all(self) -> None:
         while self._waiting:
-            arrival, stays_open = self._waiting[0]
-            self._on_arrival(arrival)
-            if self._delay:
-                await asyncio.sleep(self._delay)
-            self._transport.write(_answer(self._status, stays_open=stays_open))
+            arrival, answer, stays_open = self._waiting[0]
+            if arrival:
+                self._on_arrival(arrival)
+                if self._delay:
+                    await asyncio.sleep(self._delay)
+            self._transport.write(answer)
             self._waiting.popleft()
             if not stays_open:
                 self._transport.close()
-                return
         self._answering = None
 
     def _begin(self) -> None:
@@ -187,10 +194,9 @@ class _Connection(asyncio.Protocol):
         self._size = 0
 
     def _refuse(self, status: bytes) -> None:
-        self._transport.write(
-            b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-        self._transport.close()
+        """Answer what cannot be read, after all that could be, and hang up."""
+        head = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        self._queue(None, head, stays_open=False)
 
 
 def _answer(status: int, *, stays_open: bool) -> bytes:
