@@ -1,0 +1,419 @@
+"""The use cases: all that a user can do with timers, whichever way the request came in.
+
+A call is answered only after its write is durable. Calls that arrive together share a write.
+Losing a race against another change is no error here: the timer is read again and the change
+is tried on what it has become.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from duetime import ids, model
+from duetime.batcher import Batcher
+from duetime.clock import Clock, Millis
+from duetime.delivery import Sender
+from duetime.durations import format_duration
+from duetime.errors import (
+    Conflict,
+    DuetimeError,
+    InvalidRequest,
+    NotFound,
+    PreconditionFailed,
+    StoreUnavailable,
+    Unavailable,
+)
+from duetime.model import Attempt, Spec, Status, Timer
+from duetime.requests import (
+    CreateTimer,
+    UpdateTimer,
+    fingerprint,
+    to_callback,
+    to_millis,
+    to_retry_policy,
+    to_time,
+)
+from duetime.stores import Change, Insert, Key, Page, Query, Store
+
+# A group's number of shards never changes; groups that nobody configured have this many.
+DEFAULT_NUM_SHARDS = 256
+
+# How often a change is tried anew on a timer that keeps changing under it.
+MOST_TRIES = 20
+
+AnswerT = TypeVar("AnswerT")
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    """How the engine of this node is doing."""
+
+    alive: bool  # every part of it has made a pass lately
+    writable: bool  # its last heartbeat was written
+    behind_ms: Millis  # how late the latest timer is that was not started yet
+
+
+class EngineView(Protocol):
+    """What the use cases need of the engine."""
+
+    def notice(self, timer: Timer) -> None:
+        """Take note of a timer that was just written, so that it need not be found by a poll."""
+
+    def status(self) -> EngineStatus:
+        """How it is doing."""
+
+
+class Service:
+    """The use cases on timers."""
+
+    def __init__(
+        self,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        *,
+        engine: EngineView | None = None,
+        min_delay: Millis = 0,
+    ) -> None:
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+        self._engine = engine
+        self._min_delay = min_delay
+        self._inserts = Batcher(store.insert)
+        self._changes = Batcher(store.apply)
+
+    # Creating ---------------------------------------------------------------------------------
+
+    async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
+        """Create a timer; also tells whether it is new or was there already."""
+        timer = self._new_timer(tenant, body)
+        try:
+            existing = await self._inserts.submit(Insert(timer))
+        except StoreUnavailable:
+            existing = await self._what_was_inserted(timer)
+        return self._created(timer, existing)
+
+    async def create_many(
+        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+    ) -> list[tuple[Timer, bool] | DuetimeError]:
+        """Create many timers; one timer's failure never stops the others."""
+        drafts = [self._draft(tenant, body) for body in bodies]
+        timers = [draft for draft in drafts if isinstance(draft, Timer)]
+        stored = iter(await self._insert_many(timers))
+        return [
+            self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
+            for draft in drafts
+        ]
+
+    async def put(
+        self, tenant: str, body: CreateTimer, if_match: int | None = None
+    ) -> tuple[Timer, bool]:
+        """Create the timer with this key, or give it new content; tells whether it is new."""
+        fresh = self._new_timer(tenant, body)
+        key = self._key(tenant, fresh.group, fresh.timer_id)
+        for _ in range(MOST_TRIES):
+            [old] = await self._read(self._store.get_by_key([key]))
+            if old is None:
+                if if_match is not None:
+                    raise PreconditionFailed("there is no such timer yet")
+                timer, is_new = await self.create(tenant, body)
+                if is_new:
+                    return timer, True
+                continue
+            _check_version(old, if_match)
+            new = model.replace(
+                old,
+                self._clock.now(),
+                spec=fresh.spec,
+                execute_at=fresh.execute_at,
+                fingerprint=fresh.fingerprint,
+            )
+            if await self._apply(Change(old, new)):
+                return new, False
+        raise _keeps_changing()
+
+    # Reading ----------------------------------------------------------------------------------
+
+    async def get(self, tenant: str, id_: str) -> Timer:
+        """The timer with this id."""
+        [timer] = await self._read(self._store.get([id_]))
+        if timer is None or timer.tenant != tenant:
+            raise NotFound("timer not found")
+        return timer
+
+    async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
+        """The timer with this key."""
+        [timer] = await self._read(self._store.get_by_key([self._key(tenant, group, timer_id)]))
+        if timer is None:
+            raise NotFound("timer not found")
+        return timer
+
+    async def search(self, query: Query) -> Page:
+        """A page of a tenant's timers."""
+        return await self._read(self._store.search(query))
+
+    async def attempts(
+        self, tenant: str, id_: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        """A timer's execution log."""
+        timer = await self.get(tenant, id_)
+        return await self._read(self._store.attempts(timer.id, after, limit))
+
+    # Changing ---------------------------------------------------------------------------------
+
+    async def update(
+        self, tenant: str, id_: str, body: UpdateTimer, if_match: int | None = None
+    ) -> Timer:
+        """Change what a waiting timer will do, or when."""
+
+        def updated(timer: Timer, now: Millis) -> Timer:
+            model.check("update", timer)
+            execute_at = self._execute_at(body, now)
+            return model.update(
+                timer,
+                now,
+                spec=self._updated_spec(timer.spec, body),
+                execute_at=timer.execute_at if execute_at is None else execute_at,
+            )
+
+        return await self._change(lambda: self.get(tenant, id_), updated, if_match)
+
+    async def cancel(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+        """Make sure that a timer never starts."""
+        return await self._change(lambda: self.get(tenant, id_), _canceled, if_match)
+
+    async def cancel_by_key(
+        self, tenant: str, group: str, timer_id: str, if_match: int | None = None
+    ) -> Timer:
+        """Make sure that the timer with this key never starts."""
+        return await self._change(
+            lambda: self.get_by_key(tenant, group, timer_id), _canceled, if_match
+        )
+
+    async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+        """Hold a timer back until it is resumed."""
+        return await self._change(lambda: self.get(tenant, id_), model.pause, if_match)
+
+    async def resume(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+        """Let a paused timer go on."""
+        return await self._change(lambda: self.get(tenant, id_), model.resume, if_match)
+
+    async def fire(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+        """Make a waiting timer due now."""
+        return await self._change(lambda: self.get(tenant, id_), model.fire, if_match)
+
+    # Health -----------------------------------------------------------------------------------
+
+    async def ping(self) -> None:
+        """Ask the store for a sign of life."""
+        await self._store.ping()
+
+    def engine_status(self) -> EngineStatus | None:
+        """How the engine of this node is doing, if it has one."""
+        return None if self._engine is None else self._engine.status()
+
+    def now(self) -> Millis:
+        """The time by this node's clock."""
+        return self._clock.now()
+
+    # Building timers --------------------------------------------------------------------------
+
+    def _new_timer(self, tenant: str, body: CreateTimer) -> Timer:
+        now = self._clock.now()
+        execute_at = self._execute_at(body, now)
+        if execute_at is None:
+            raise InvalidRequest("execute_at: required, or delay")
+        if body.timer_id is None:
+            shard = ids.spread_shard(DEFAULT_NUM_SHARDS)
+        else:
+            shard = self._key(tenant, body.group, body.timer_id).shard
+        id_ = ids.new_id(now, shard)
+        callback = to_callback(body.callback)
+        if (problem := self._sender.problem(callback)) is not None:
+            raise InvalidRequest(problem)
+        return Timer(
+            id=id_,
+            tenant=tenant,
+            group=body.group,
+            timer_id=body.timer_id or id_,
+            execute_at=execute_at,
+            wake_at=execute_at,
+            created_at=now,
+            updated_at=now,
+            spec=Spec(
+                callback=callback,
+                name=body.name,
+                tags=_distinct(body.tags),
+                metadata=UNSET if body.metadata is UNSET else body.metadata.copy(),
+                correlation_id=body.correlation_id or id_,
+                retry_policy=to_retry_policy(body.retry_policy),
+                deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
+            ),
+            fingerprint=None if body.timer_id is None else fingerprint(body),
+        )
+
+    def _draft(self, tenant: str, body: CreateTimer | DuetimeError) -> Timer | DuetimeError:
+        if isinstance(body, DuetimeError):
+            return body
+        try:
+            return self._new_timer(tenant, body)
+        except DuetimeError as error:
+            return error
+
+    def _updated_spec(self, spec: Spec, body: UpdateTimer) -> Spec:
+        changes: dict[str, object] = {}
+        if body.callback is not UNSET:
+            callback = to_callback(body.callback)
+            if (problem := self._sender.problem(callback)) is not None:
+                raise InvalidRequest(problem)
+            changes["callback"] = callback
+        if body.name is not UNSET:
+            changes["name"] = body.name
+        if body.tags is not UNSET:
+            changes["tags"] = _distinct(body.tags)
+        if body.metadata is not UNSET:
+            changes["metadata"] = body.metadata.copy()
+        if body.retry_policy is not UNSET:
+            changes["retry_policy"] = to_retry_policy(body.retry_policy)
+        if body.deadline is not UNSET:
+            changes["deadline"] = body.deadline and to_millis(body.deadline, "deadline")
+        return msgspec.structs.replace(spec, **changes) if changes else spec
+
+    def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
+        execute_at = None if body.execute_at is UNSET else body.execute_at
+        delay = None if body.delay is UNSET else body.delay
+        timezone = None if body.timezone is UNSET else body.timezone
+        if execute_at is not None:
+            if delay is not None:
+                raise InvalidRequest("delay: cannot be given together with execute_at")
+            at = to_time(execute_at, "execute_at", timezone)
+            if at < now + self._min_delay:
+                raise InvalidRequest("execute_at must be in the future")
+            return at
+        if timezone is not None:
+            raise InvalidRequest("timezone: goes with an execute_at that has no offset")
+        if delay is None:
+            return None
+        wait = to_millis(delay, "delay")
+        if wait < self._min_delay:
+            shortest = format_duration(self._min_delay)
+            raise InvalidRequest(f"delay: must be at least {shortest} on this server")
+        return now + wait
+
+    @staticmethod
+    def _key(tenant: str, group: str, timer_id: str) -> Key:
+        shard = ids.key_shard(tenant, group, timer_id, DEFAULT_NUM_SHARDS)
+        return Key(tenant, group, timer_id, shard)
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def _created(self, timer: Timer, existing: Timer | None) -> tuple[Timer, bool]:
+        if existing is None:
+            self._notice(timer)
+            return timer, True
+        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
+            return existing, False
+        raise Conflict(
+            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
+        )
+
+    def _settled(
+        self, timer: Timer, existing: Timer | Unavailable | None
+    ) -> tuple[Timer, bool] | DuetimeError:
+        if isinstance(existing, Unavailable):
+            return existing
+        try:
+            return self._created(timer, existing)
+        except Conflict as error:
+            return error
+
+    async def _insert_many(self, timers: list[Timer]) -> Sequence[Timer | Unavailable | None]:
+        if not timers:
+            return []
+        try:
+            return await self._store.insert([Insert(timer) for timer in timers])
+        except StoreUnavailable:
+            found = await self._read_after_doubt(self._store.get([timer.id for timer in timers]))
+            return [_nothing_written() if timer is None else None for timer in found]
+
+    async def _change(
+        self,
+        find: Callable[[], Awaitable[Timer]],
+        transition: Callable[[Timer, Millis], Timer],
+        if_match: int | None,
+    ) -> Timer:
+        for _ in range(MOST_TRIES):
+            old = await find()
+            _check_version(old, if_match)
+            new = transition(old, self._clock.now())
+            if new is old or await self._apply(Change(old, new)):
+                return new
+        raise _keeps_changing()
+
+    async def _apply(self, change: Change) -> bool:
+        try:
+            won = await self._changes.submit(change)
+        except StoreUnavailable:
+            [stored] = await self._read_after_doubt(self._store.get([change.old.id]))
+            if stored is not None and stored.version == change.old.version:
+                raise _nothing_written() from None
+            won = stored == change.new
+        if won:
+            self._notice(change.new)
+        return won
+
+    async def _what_was_inserted(self, timer: Timer) -> Timer | None:
+        """None if the insert landed after all; otherwise who has the key, or Unavailable."""
+        key = self._key(timer.tenant, timer.group, timer.timer_id)
+        [stored] = await self._read_after_doubt(self._store.get([timer.id]))
+        if stored is not None:
+            return None
+        [holder] = await self._read_after_doubt(self._store.get_by_key([key]))
+        if holder is None:
+            raise _nothing_written()
+        return holder
+
+    @staticmethod
+    async def _read(reading: Awaitable[AnswerT]) -> AnswerT:
+        try:
+            return await reading
+        except StoreUnavailable as error:
+            raise Unavailable(f"the database did not answer ({error}); try again") from error
+
+    @staticmethod
+    async def _read_after_doubt(reading: Awaitable[AnswerT]) -> AnswerT:
+        try:
+            return await reading
+        except StoreUnavailable as error:
+            raise StoreUnavailable(
+                f"database error: {error}; it is not known whether the change was made: "
+                "look at the timer before repeating it"
+            ) from error
+
+    def _notice(self, timer: Timer) -> None:
+        if self._engine is not None:
+            self._engine.notice(timer)
+
+
+def _nothing_written() -> Unavailable:
+    return Unavailable("the database did not take the change; nothing was written, try again")
+
+
+def _keeps_changing() -> Unavailable:
+    return Unavailable("the timer keeps changing; nothing was written, try again")
+
+
+def _canceled(timer: Timer, now: Millis) -> Timer:
+    # A repeated cancel is the answer to a lost response, not a mistake.
+    return timer if timer.status is Status.CANCELED else model.cancel(timer, now)
+
+
+def _check_version(timer: Timer, if_match: int | None) -> None:
+    if if_match is not None and timer.version != if_match:
+        raise PreconditionFailed(f"version is {timer.version}, not {if_match}")
+
+
+def _distinct(tags: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tags))

@@ -1,0 +1,188 @@
+"""The HTTP sender makes one request per attempt, to an address that the egress guard has permitted.
+
+The order of things is its point: resolve, judge every address, connect only to one that passed,
+ask whether the claim still holds, and only then write. The whole attempt, from the name look-up to
+the end of the answer, takes at most the callback's timeout.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from msgspec import UNSET
+from msgspec.structs import replace
+from pyreqwest.client import Client
+from pyreqwest.exceptions import DetailedPyreqwestError
+from pyreqwest.http import Url
+from pyreqwest.request import StreamRequest
+
+from duetime.clock import Clock, Millis
+from duetime.delivery import headers, outcomes
+from duetime.delivery.clients import Clients
+from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
+from duetime.delivery.egress import Egress
+from duetime.delivery.problems import problem_of
+from duetime.delivery.receiver import Receiver
+from duetime.delivery.resolver import Lookup, Resolver, system_lookup
+from duetime.durations import format_duration
+from duetime.model import Callback, HttpCallback, Kind, Outcome, Timer
+
+_log = logging.getLogger(__name__)
+
+_NO_NATS = "nats is not configured on this server"
+_UNSENT = Outcome(kind=Kind.UNSENT, error="the claim ran out before it was sent")
+_CLOSED = Outcome(kind=Kind.UNSENT, error="this node is stopping")
+
+
+class HttpSender:
+    """Delivers HTTP callbacks.
+
+    ``read_at_most`` bounds how much of an answer is read: enough for what receivers say, so that
+    the connection can be used again; of a longer answer the rest is not waited for.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        egress: Egress,
+        *,
+        secrets: Sequence[bytes] = (),
+        lookup: Lookup = system_lookup,
+        connect_timeout: Millis = 10_000,
+        read_at_most: int = 64 * 1024,
+        most_clients: int = 512,
+        most_receivers: int = 8192,
+    ) -> None:
+        self._clock = clock
+        self._egress = egress
+        self._secrets = tuple(secrets)
+        self._connect_timeout = connect_timeout
+        self._read_at_most = read_at_most
+        self._most_receivers = most_receivers
+        self._resolver = Resolver(clock, lookup)
+        self._clients = Clients(
+            size=most_clients, connect_timeout=timedelta(milliseconds=connect_timeout)
+        )
+        self._receivers: dict[str, Receiver] = {}
+        self._closed = False
+
+    def problem(self, callback: Callback) -> str | None:
+        if isinstance(callback, HttpCallback):
+            return problem_of(callback)
+        return f"callback.type: {_NO_NATS}"
+
+    def target(self, callback: Callback) -> str:
+        if isinstance(callback, HttpCallback):
+            return self._receiver(Url(callback.url)).origin
+        return f"nats:{callback.topic}"
+
+    async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
+        callback = timer.spec.callback
+        started = self._clock.monotonic()
+        if not isinstance(callback, HttpCallback):
+            return Outcome(kind=Kind.NATS, error=_NO_NATS)
+        try:
+            outcome = await self._attempt(timer, callback, started, is_mine)
+        except Exception as error:  # noqa: BLE001 - whatever happens, an attempt has an outcome
+            outcome = _unforeseen(timer, callback, error)
+        if outcome.latency_ms is None and outcome.kind is not Kind.UNSENT:
+            return replace(outcome, latency_ms=self._since(started))
+        return outcome
+
+    async def close(self) -> None:
+        self._closed = True
+        self._resolver.close()
+        await self._clients.close()
+
+    async def _attempt(
+        self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
+    ) -> Outcome:
+        url = Url(callback.url)
+        receiver = self._receiver(url)
+        if refusal := await self._resolve(receiver, callback.timeout):
+            return refusal
+        body = None if callback.payload is UNSET else bytes(callback.payload)
+        fields = headers.build(timer, callback, body or b"", self._clock.now(), self._secrets)
+        outcome = _UNSENT
+        for address in receiver.addresses:
+            client = self._clients.ready(receiver, address)
+            if client is None:
+                client = await self._clients.make(receiver, address)
+            left = callback.timeout - self._since(started)
+            if left <= 0:
+                return outcomes.timed_out(callback.timeout)
+            request = self._request(client, callback.method, url, fields, body, left=left)
+            if self._closed or not is_mine():
+                return _CLOSED if self._closed else _UNSENT
+            try:
+                async with request as response:
+                    now, latency = self._clock.now(), self._since(started)
+                    return outcomes.answered(response, url, now, latency)
+            except DetailedPyreqwestError as error:
+                outcome, unsent = outcomes.failed(
+                    error, receiver.name(address), callback.timeout, self._connect_timeout
+                )
+            if unsent or outcome.kind is Kind.TIMEOUT:
+                receiver.demote(address)
+            if not unsent:
+                break
+        return outcome
+
+    def _request(
+        self,
+        client: Client,
+        method: str,
+        url: Url,
+        fields: dict[str, str],
+        body: bytes | None,
+        *,
+        left: Millis,
+    ) -> StreamRequest:
+        builder = (
+            client.request(method, url)
+            .headers(fields)
+            .timeout(timedelta(milliseconds=left))
+            .streamed_read_buffer_limit(self._read_at_most)
+        )
+        if body is not None:
+            builder = builder.body_bytes(body)
+        return builder.build_streamed()
+
+    def _receiver(self, url: Url) -> Receiver:
+        receiver = self._receivers.get(url.origin_ascii)
+        if receiver is None:
+            receiver = Receiver(url)
+            if len(self._receivers) >= self._most_receivers:
+                del self._receivers[next(iter(self._receivers))]
+            self._receivers[url.origin_ascii] = receiver
+        return receiver
+
+    async def _resolve(self, receiver: Receiver, at_most: Millis) -> Outcome | None:
+        """Find out where the receiver may be called, or why it may not be."""
+        host = receiver.host
+        answer = receiver.literal or self._resolver.remembered(host)
+        if answer is None:
+            answer = await self._resolver.resolve(host, at_most / 1000)
+        if answer is None or answer.error is not None:
+            reason = answer.error if answer else f"no answer within {format_duration(at_most)}"
+            text = f"cannot resolve host {host}: {reason}"
+            return Outcome(kind=Kind.DNS, error=text, retryable=True)
+        receiver.judge(answer, self._egress)
+        if receiver.addresses:
+            return None
+        address = answer.addresses[0]
+        which = address if receiver.literal else f"{address}, the address of {host},"
+        text = f"{which} may not be called; the operator can permit it with {EGRESS_VARIABLE}"
+        return Outcome(kind=Kind.EGRESS, error=text)
+
+    def _since(self, started: float) -> Millis:
+        return round(1000 * (self._clock.monotonic() - started))
+
+
+def _unforeseen(timer: Timer, callback: HttpCallback, error: Exception) -> Outcome:
+    # A callback that was stored past the check: the library's message may quote a header's value.
+    if problem := problem_of(callback):
+        return Outcome(kind=Kind.NETWORK, error=f"cannot send: {problem}")
+    _log.error("timer %s: the attempt failed in an unforeseen way", timer.id, exc_info=error)
+    reason = error.args[0] if error.args else type(error).__name__
+    return Outcome(kind=Kind.NETWORK, error=f"cannot send: {reason}", retryable=True)

@@ -1,0 +1,45 @@
+"""Signing: what lets a receiver know that a callback came from here, as Standard Webhooks says.
+
+The signature covers the id, the time and the exact bytes of the body. While secrets rotate there
+is one signature per active secret, so a receiver that knows either of them accepts the request.
+"""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Sequence
+
+from duetime.errors import ConfigurationError
+
+VARIABLE = "SIGNING_SECRETS"
+PREFIX = "whsec_"
+# The specification's bounds: below, a secret could be guessed; above, it is surely something else.
+SHORTEST, LONGEST = 24, 64
+
+
+def parse_secret(text: str) -> bytes:
+    """Read a secret such as "whsec_MfKQ9r8G..."; the error never shows it."""
+    encoded = text.strip()
+    if not encoded.startswith(PREFIX):
+        raise ConfigurationError(f'{VARIABLE}: each secret must start with "{PREFIX}"')
+    try:
+        secret = base64.b64decode(encoded[len(PREFIX) :], validate=True)
+    except binascii.Error:
+        secret = b""
+    if not SHORTEST <= len(secret) <= LONGEST:
+        raise ConfigurationError(
+            f'{VARIABLE}: each secret must be "{PREFIX}" and the base64 of {SHORTEST} to {LONGEST}'
+            f" random bytes; make one with: echo {PREFIX}$(openssl rand -base64 32)"
+        )
+    return secret
+
+
+def sign(secret: bytes, webhook_id: str, timestamp: int, body: bytes) -> str:
+    """Sign one request: the value of its ``webhook-signature`` header for this secret."""
+    digest = hmac.digest(secret, f"{webhook_id}.{timestamp}.".encode() + body, "sha256")
+    return "v1," + base64.b64encode(digest).decode()
+
+
+def signatures(secrets: Sequence[bytes], webhook_id: str, timestamp: int, body: bytes) -> str:
+    """The whole header while several secrets are active."""
+    return " ".join([sign(secret, webhook_id, timestamp, body) for secret in secrets])

@@ -1,1 +1,164 @@
-"""The engine: finds what is due, claims it, delivers it, and writes down what came of it."""
+"""The engine: finds what is due, claims it, delivers it, and writes down what came of it.
+
+    store --reader--> agenda --dispatcher--> sender --> committer --> store
+
+Each part is a ``step`` that does one pass; this module puts them together in one task group and
+stops them in the right order.
+"""
+
+import asyncio
+import logging
+
+from duetime.clock import Clock, Millis
+from duetime.delivery import Sender
+from duetime.engine.agenda import Agenda
+from duetime.engine.committer import Committer
+from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.janitor import Janitor
+from duetime.engine.loop import Loop, Trouble
+from duetime.engine.members import Members
+from duetime.engine.reader import Reader
+from duetime.engine.targets import Targets
+from duetime.errors import StoreError
+from duetime.model import Timer
+from duetime.service import EngineStatus
+from duetime.stores import Store
+
+log = logging.getLogger("duetime.engine")
+
+# A part that has made no pass for so long, in seconds, is not alive.
+STALLED = 15.0
+
+
+class Engine:
+    """One node's engine."""
+
+    def __init__(
+        self,
+        node: str,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        *,
+        claim_for: Millis = 10_000,
+        poll_every: float = 1.0,
+        max_in_flight: int = 1_000,
+        target_concurrency: int = 64,
+        retention: Millis | None = None,
+    ) -> None:
+        self._clock = clock
+        self.agenda = Agenda()
+        self.targets = Targets(per_target=target_concurrency, total=max_in_flight)
+        self.members = Members(node, store, clock)
+        self.committer = Committer(store, clock, claim_for=claim_for, on_written=self.notice)
+        self.reader = Reader(
+            store,
+            clock,
+            self.agenda,
+            shards=lambda: self.members.shards,
+            is_in_hand=self._is_in_hand,
+            turned_away=lambda: self.targets.turned_away,
+            poll_every=poll_every,
+        )
+        self.dispatcher = Dispatcher(
+            node,
+            store,
+            sender,
+            clock,
+            agenda=self.agenda,
+            targets=self.targets,
+            committer=self.committer,
+            claim_for=claim_for,
+            on_free_place=self._on_free_place,
+            on_ended=self._on_ended,
+        )
+        self.janitor = Janitor(
+            store, clock, shards=lambda: self.members.shards, retention=retention
+        )
+        trouble = Trouble(clock)
+        self._reading = Loop("reader", self._read, clock, trouble)
+        self._dispatching = Loop("dispatcher", self.dispatcher.step, clock, trouble)
+        self._committing = Loop("committer", self.committer.step, clock, trouble)
+        self._meeting = Loop("members", self.members.step, clock, trouble)
+        self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
+        self._loops = [
+            self._reading,
+            self._dispatching,
+            self._committing,
+            self._meeting,
+            self._cleaning,
+        ]
+
+    def notice(self, timer: Timer) -> None:
+        """Take note of a timer that was just written, so that it need not be found by a poll."""
+        if self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
+            self._dispatching.wake()
+
+    def status(self) -> EngineStatus:
+        """How it is doing."""
+        now = self._clock.now()
+        due = (self.agenda.next_at(), self.targets.oldest_waiting())
+        oldest = min((at for at in due if at is not None), default=now)
+        return EngineStatus(
+            alive=all(loop.is_late_by() < STALLED for loop in self._loops),
+            writable=self.members.is_writing,
+            behind_ms=max(now - oldest, 0),
+        )
+
+    async def run(self) -> None:
+        """Work until stopped."""
+        async with asyncio.TaskGroup() as group:
+            for loop in self._loops:
+                group.create_task(loop.run(), name=loop.part)
+
+    async def stop(self, drain_for: float) -> None:
+        """Claim nothing more, finish what is under way within the time given, hand back the rest.
+
+        ``run`` returns once this is done.
+        """
+        for loop in (self._reading, self._dispatching, self._cleaning):
+            loop.stop()
+        await self._clock.wait(self._dispatching.ended, drain_for)
+        await self._finish_under_way(drain_for)
+        self._committing.stop()
+        await self._clock.wait(self._committing.ended, drain_for)
+        try:
+            while self.committer.has_unwritten:
+                await self.committer.step()
+            await self.members.leave()
+        except StoreError as error:
+            log.warning(
+                "the store is failing (%s): %d claims could not be handed back; "
+                "they will be taken up when they run out",
+                error,
+                len(self.committer),
+            )
+        self._meeting.stop()
+
+    async def _finish_under_way(self, seconds: float) -> None:
+        tasks = [claim.task for claim in self.committer.under_way if claim.task is not None]
+        if not tasks:
+            return
+        log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, len(tasks))
+        all_ended = asyncio.Event()
+        waiting = asyncio.ensure_future(asyncio.wait(tasks))
+        waiting.add_done_callback(lambda _: all_ended.set())
+        if not await self._clock.wait(all_ended, seconds):
+            handed_back = [task for task in tasks if task.cancel()]
+            log.info("stopping: handing back %d callbacks", len(handed_back))
+        await waiting
+
+    async def _read(self) -> float:
+        pause = await self.reader.step()
+        self._dispatching.wake()
+        return pause
+
+    def _on_ended(self) -> None:
+        self._committing.wake()
+
+    def _on_free_place(self) -> None:
+        if self.dispatcher.is_full or self.targets.has_serveable():
+            self._dispatching.wake()
+
+    def _is_in_hand(self, id_: str) -> bool:
+        return self.committer.holds(id_) or self.targets.is_waiting(id_)

@@ -50,8 +50,8 @@ class Insert(msgspec.Struct, frozen=True):
 class Change(msgspec.Struct, frozen=True):
     """A timer as it was read and as it shall become.
 
-    ``new`` has the same id and key, and a higher version. Where nothing that the user asked for
-    changed, ``new.spec`` is the very object ``old.spec``: a store may skip writing it then.
+    ``new`` has the same id, key and created_at, and a higher version. Where nothing that the user
+    asked for changed, ``new.spec`` is the very object ``old.spec``: a store may skip writing it.
     """
 
     old: Timer

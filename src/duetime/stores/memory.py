@@ -1,0 +1,181 @@
+"""The reference store: the contract at its plainest, in dictionaries that die with the process.
+
+It is what a test or a trial runs on, and what every other store must agree with. No method awaits
+anything, so that each runs as a whole: that is all its atomicity.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import FINISHED, Attempt, Event, Timer
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record
+
+
+class MemoryStore:
+    """Keeps everything in memory: nothing survives the end of the process."""
+
+    def __init__(self) -> None:
+        self._timers: dict[str, Timer] = {}
+        self._ids: dict[tuple[str, str, str], str] = {}  # by (tenant, group, timer_id)
+        self._attempts: dict[str, dict[tuple[int, int], Attempt]] = {}
+        self._events: dict[str, Event] = {}
+        self._records: dict[tuple[str, str], Record] = {}
+        self._closed = False
+
+    async def migrate(self) -> None:
+        self._check_open()
+
+    async def ping(self) -> None:
+        self._check_open()
+
+    async def close(self) -> None:
+        self._closed = True
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        self._check_open()
+        return [self._insert(insert) for insert in inserts]
+
+    def _insert(self, insert: Insert) -> Timer | None:
+        timer = insert.timer
+        key = (timer.tenant, timer.group, timer.timer_id)
+        if key in self._ids:
+            return self._timers[self._ids[key]]
+        if timer.id in self._timers:
+            return self._timers[timer.id]
+        self._timers[timer.id] = timer
+        self._ids[key] = timer.id
+        self._tell(insert.events)
+        return None
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        self._check_open()
+        return [self._timers.get(id_) for id_ in ids]
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        self._check_open()
+        found = (self._ids.get((key.tenant, key.group, key.timer_id)) for key in keys)
+        return [None if id_ is None else self._timers[id_] for id_ in found]
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        self._check_open()
+        return [self._apply(change) for change in changes]
+
+    def _apply(self, change: Change) -> bool:
+        stored = self._timers.get(change.old.id)
+        if stored is None or stored.version != change.old.version:
+            return False
+        self._timers[stored.id] = change.new
+        if change.attempt is not None:
+            attempt = change.attempt
+            log = self._attempts.setdefault(attempt.timer, {})
+            log[attempt.occurrence, attempt.attempt] = attempt
+        self._tell(change.events)
+        return True
+
+    def _tell(self, events: Iterable[Event]) -> None:
+        self._events.update((event.id, event) for event in events)
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Timer]:
+        self._check_open()
+        waking = sorted(
+            (timer.wake_at, timer.id)
+            for timer in self._timers.values()
+            if timer.wake_at is not None and timer.wake_at <= before and timer.shard in shards
+        )
+        behind = [place for place in waking if after is None or place > after]
+        return [self._timers[id_] for _, id_ in behind[:limit]]
+
+    async def search(self, query: Query) -> Page:
+        self._check_open()
+
+        def place(timer: Timer) -> tuple[Millis, str]:
+            by_time = timer.created_at if query.sort == "created_at" else timer.execute_at
+            return by_time, timer.id
+
+        matches = [timer for timer in self._timers.values() if _matches(timer, query)]
+        total = len(matches) if query.with_total else None
+        if query.after is not None:
+            last = query.after
+            matches = [
+                timer
+                for timer in matches
+                if (place(timer) < last if query.descending else place(timer) > last)
+            ]
+        matches.sort(key=place, reverse=query.descending)
+        return Page(matches[query.offset : query.offset + query.limit], total)
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        self._check_open()
+        log = sorted(self._attempts.get(timer, {}).items())
+        return [attempt for place, attempt in log if after is None or place > after][:limit]
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        self._check_open()
+        return [
+            event
+            for id_, event in sorted(self._events.items())
+            if ids.shard_of(id_) in shards and (after is None or id_ > after)
+        ][:limit]
+
+    async def published(self, ids: Sequence[str]) -> None:
+        self._check_open()
+        for id_ in ids:
+            self._events.pop(id_, None)
+
+    async def records(self, kind: str) -> list[Record]:
+        self._check_open()
+        return [record for place, record in sorted(self._records.items()) if place[0] == kind]
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        self._check_open()
+        record = new or old
+        if record is None:
+            return False
+        place = (record.kind, record.name)
+        stored = self._records.get(place)
+        if (stored and stored.version) != (old and old.version):
+            return False
+        if new is None:
+            del self._records[place]
+        else:
+            self._records[place] = new
+        return True
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        self._check_open()
+        done = [
+            timer
+            for timer in self._timers.values()
+            if timer.status in FINISHED and timer.updated_at < before and timer.shard in shards
+        ][:limit]
+        for timer in done:
+            del self._timers[timer.id]
+            del self._ids[timer.tenant, timer.group, timer.timer_id]
+            self._attempts.pop(timer.id, None)
+        return len(done)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+
+
+def _matches(timer: Timer, query: Query) -> bool:
+    spec = timer.spec
+    return (
+        timer.tenant == query.tenant
+        and (query.status is None or timer.status is query.status)
+        and (query.group is None or timer.group == query.group)
+        and (query.tag is None or query.tag in spec.tags)
+        and (query.name_prefix is None or (spec.name or "").startswith(query.name_prefix))
+        and (query.correlation_id is None or spec.correlation_id == query.correlation_id)
+        and (query.created_after is None or timer.created_at >= query.created_after)
+        and (query.created_before is None or timer.created_at < query.created_before)
+        and (query.execute_after is None or timer.execute_at >= query.execute_after)
+        and (query.execute_before is None or timer.execute_at < query.execute_before)
+    )

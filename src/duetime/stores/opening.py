@@ -1,0 +1,34 @@
+"""From a URL to a store: the only place in the package that names the concrete ones."""
+
+from duetime.errors import ConfigurationError
+from duetime.stores import Store
+
+_SUPPORTED = (
+    "this version supports sqlite:///relative/path.db, sqlite:////absolute/path.db, "
+    "and memory:// (nothing survives the process: for tests and trials)"
+)
+
+
+def open_store(url: str, *, sqlite_synchronous: str = "full") -> Store:
+    """Make the store that a URL names; its ``migrate`` connects it.
+
+    ``sqlite:///data/duetime.db`` is relative to the working directory, and one more slash makes
+    it absolute. ``memory://`` is not durable. Messages never repeat the URL, for it may hold a
+    password.
+    """
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme == "memory" and not rest.strip("/"):
+        from duetime.stores.memory import MemoryStore  # noqa: PLC0415
+
+        return MemoryStore()
+    if separator and scheme == "sqlite":
+        path = rest.removeprefix("/")
+        if path == rest or not path or path.startswith(":"):
+            raise ConfigurationError(
+                f"a sqlite URL must name a file after sqlite:///; {_SUPPORTED}"
+            )
+        from duetime.stores.sqlite import SqliteStore  # noqa: PLC0415
+
+        return SqliteStore(path, synchronous=sqlite_synchronous)
+    name = f"no store for {scheme}://" if separator else "the database URL has no scheme"
+    raise ConfigurationError(f"{name}; {_SUPPORTED}")

@@ -1,0 +1,155 @@
+"""The embedded store: timers in one SQLite file, on the machine's own disk.
+
+Writes go through one thread, many to a commit (``sqlite_writer``); reads run beside it on a few
+connections of their own, and in WAL mode neither waits for the other. A read begun after a write
+was acknowledged sees it. Several processes of one machine may share a file.
+"""
+
+import asyncio
+import queue
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from duetime.clock import Millis
+from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.model import Attempt, Event, Timer
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record
+from duetime.stores import sqlite_reads as reads
+from duetime.stores import sqlite_writes as writes
+from duetime.stores.sqlite_file import SYNCHRONOUS, open_reader, open_writer, translated
+from duetime.stores.sqlite_writer import Writer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """Timers in an SQLite file. Nothing is opened before ``migrate``.
+
+    ``synchronous`` says what an acknowledged write survives, whatever happens to this process:
+
+    - ``full``: the loss of power too. Every commit waits for the disk.
+    - ``normal``: a crash of the process; the newest commits may be lost with the machine's power.
+    - ``off``: the same, and a loss of power may damage the file. For trials.
+
+    ``readers`` is the number of threads that read.
+    """
+
+    def __init__(self, path: str | Path, *, synchronous: str = "full", readers: int = 2) -> None:
+        if synchronous not in SYNCHRONOUS:
+            raise ConfigurationError(
+                f"SQLite's synchronous must be one of {', '.join(SYNCHRONOUS)}, not {synchronous}"
+            )
+        self._path = Path(path)
+        self._synchronous = synchronous
+        self._opening = asyncio.Lock()
+        self._writer: Writer | None = None
+        self._threads = ThreadPoolExecutor(readers, "duetime-sqlite-reader")
+        self._reader_count = readers
+        self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        self._closed = False
+
+    async def migrate(self) -> None:
+        async with self._opening:
+            if self._closed:
+                raise StoreUnavailable("the store is closed")
+            if self._writer is None:
+                self._writer = Writer(await asyncio.to_thread(self._open))
+
+    def _open(self) -> sqlite3.Connection:
+        with translated():
+            writer = open_writer(self._path, self._synchronous)
+            for _ in range(self._reader_count):
+                self._readers.put(open_reader(self._path))
+            return writer
+
+    async def ping(self) -> None:
+        await self._read(reads.ping)
+
+    async def close(self) -> None:
+        self._closed = True
+        async with self._opening:
+            if self._writer is not None:
+                await self._writer.close()
+            await asyncio.to_thread(self._threads.shutdown)
+            while not self._readers.empty():
+                self._readers.get().close()
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        return await self._write(writes.insert, inserts)
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        return await self._read(reads.get, ids)
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        return await self._read(reads.get_by_key, keys)
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        return await self._write(writes.apply, changes)
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Timer]:
+        return await self._read(reads.due, reads.shard_list(shards), after, before, limit)
+
+    async def search(self, query: Query) -> Page:
+        return await self._read(reads.search, query)
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        return await self._read(reads.attempts, timer, after, limit)
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        return await self._read(reads.events, reads.shard_list(shards), after, limit)
+
+    async def published(self, ids: Sequence[str]) -> None:
+        await self._write(writes.published, ids)
+
+    async def records(self, kind: str) -> list[Record]:
+        return await self._read(reads.records, kind)
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        return await self._write(writes.put_record, old, new)
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        return await self._write(writes.purge, reads.shard_list(shards), before, limit)
+
+    async def _write(
+        self,
+        work: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        answer: T = await self._open_writer().write(
+            lambda connection: work(connection, *args, **kwargs)
+        )
+        return answer
+
+    async def _read(
+        self,
+        work: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        self._open_writer()
+
+        def on_reader() -> T:
+            connection = self._readers.get()  # there are as many as threads: it never waits
+            try:
+                with translated():
+                    return work(connection, *args, **kwargs)
+            finally:
+                self._readers.put(connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, on_reader)
+
+    def _open_writer(self) -> Writer:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        if self._writer is None:
+            raise StoreUnavailable("the store is not open yet: call migrate() first")
+        return self._writer

@@ -1,0 +1,160 @@
+"""The app: takes each request through its checks to its operation, and answers in the envelope."""
+
+from collections import defaultdict
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from duetime.api.auth import Keys
+from duetime.api.envelope import INVALID, Reply, encode, failure
+from duetime.api.groups import Groups
+from duetime.api.health import Health
+from duetime.api.openapi import describe
+from duetime.api.operation import Operation, Request, header
+from duetime.api.timers import Timers
+from duetime.errors import PayloadTooLarge
+from duetime.service import Service
+
+_JSON = (b"content-type", b"application/json")
+_CLOSE = (b"connection", b"close")  # the rest of a body that was not read is not read
+
+
+class ClientGone(Exception):
+    """The client hung up in the middle of its request."""
+
+
+class Endpoint:
+    """One path with all its operations."""
+
+    def __init__(
+        self, operations: list[Operation], keys: Keys, *, max_body: int, max_bulk_body: int
+    ) -> None:
+        self._operations = {operation.method: operation for operation in operations}
+        self._allow = ", ".join(sorted(self._operations)).encode()
+        self._keys = keys
+        self._max_body = max_body
+        self._max_bulk_body = max_bulk_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            reply = await self._answer(scope, receive)
+        except ClientGone:
+            return
+        except PayloadTooLarge as error:
+            reply = failure(error)
+            reply.headers += (_CLOSE,)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
+            reply = failure(error)
+        await respond(reply, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+        operation = self._operations.get(scope["method"])
+        headers = scope["headers"]
+        tenant = ""
+        if operation is None or not operation.is_public:
+            tenant = self._keys.tenant_of(header(headers, b"x-api-key"))
+        if operation is None:
+            return Reply(
+                405, "method not allowed", code=INVALID, headers=((b"allow", self._allow),)
+            )
+        limit = self._max_bulk_body if operation.is_bulk else self._max_body
+        request = Request(
+            headers=headers,
+            query=scope["query_string"],
+            path_params=scope["path_params"],
+            body=await _read_body(receive, headers, limit),
+            tenant=tenant,
+        )
+        return await operation.handler(request)
+
+
+class Document:
+    """Something that is the same for everybody: the description of the API, and its page."""
+
+    def __init__(self, content_type: bytes, body: bytes) -> None:
+        self._headers = [
+            (b"content-type", content_type),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        self._body = body
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        if scope["method"] not in {"GET", "HEAD"}:
+            allow = ((b"allow", b"GET, HEAD"),)
+            await respond(Reply(405, "method not allowed", code=INVALID, headers=allow), send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": self._headers})
+        await send({"type": "http.response.body", "body": self._body})
+
+
+def create_app(
+    service: Service,
+    api_key: str,
+    *,
+    max_body: int = 1 << 20,
+    max_bulk_body: int = 32 << 20,
+) -> ASGIApp:
+    """The API as an ASGI application."""
+    keys = Keys(api_key)
+    operations = [
+        operation
+        for resource in (Timers(service), Groups(service), Health(service))
+        for operation in resource.operations()
+    ]
+    paths: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in operations:
+        paths[operation.path].append(operation)
+    routes = [
+        Route(path, Endpoint(each, keys, max_body=max_body, max_bulk_body=max_bulk_body))
+        for path, each in paths.items()
+    ]
+    description = msgspec.json.encode(describe(operations))
+    page = files("duetime.api").joinpath("docs.html").read_bytes()
+    routes.append(Route("/openapi.json", Document(b"application/json", description)))
+    routes.append(Route("/docs", Document(b"text/html; charset=utf-8", page)))
+
+    async def not_found(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await respond(Reply(404, "no such path; /docs lists what there is", code=3), send)
+
+    router = Router(routes, redirect_slashes=False, default=not_found)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await router(scope, receive, send)
+
+    return app
+
+
+async def respond(reply: Reply, send: Send) -> None:
+    """Send an answer in its envelope."""
+    body = encode(reply)
+    headers = [_JSON, (b"content-length", str(len(body)).encode()), *reply.headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _read_body(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> bytes:
+    announced = header(headers, b"content-length")
+    if announced is not None and (not announced.isdigit() or int(announced) > limit):
+        raise _too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message: Any = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"body: must be at most {limit} bytes")

@@ -1,0 +1,176 @@
+"""The description of the API, generated from the types that check the requests."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from duetime import __version__
+from duetime.api.operation import Operation
+from duetime.requests import CreateTimer
+
+_REF = "#/components/schemas/{name}"
+
+_FAILURES = {
+    400: "The request is wrong; the message names the field (code 2).",
+    401: "No API key, or a wrong one (code 4).",
+    404: "There is no such timer (code 3).",
+    409: "The key is taken by a timer with other content (code 5).",
+    412: "`If-Match` names a version that is no longer the newest (code 6).",
+    413: "The body is over its limit (code 8).",
+    500: "Something went wrong; for a write, it may or may not have been done (code 1).",
+    503: "Nothing was written; try again (code 9).",
+}
+
+_HEADERS = {
+    "If-Match": "The version (`ETag`) that must still be the newest; otherwise 412.",
+    "Idempotency-Key": "Does the same as `timer_id`, for callers with no key of their own.",
+    "X-Correlation-ID": "The `correlation_id`, if the body has none.",
+}
+
+_PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "id": {"schema": {"type": "string", "format": "uuid"}, "description": "The timer's id."},
+    "group": {
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": 128},
+        "description": "The group.",
+    },
+    "timer_id": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        "description": "Your own key for the timer.",
+    },
+}
+
+
+def describe(operations: list[Operation]) -> dict[str, Any]:
+    """The OpenAPI document."""
+    types = [op.answer for op in operations]
+    types += [op.body for op in operations if op.body is not None]
+    types += [op.parameters for op in operations if op.parameters is not None]
+    distinct = list(dict.fromkeys(types))
+    schemas, components = msgspec.json.schema_components(distinct, ref_template=_REF)
+    schema_of = dict(zip(distinct, schemas, strict=True))
+    # The items of a batch are decoded one by one, so that each has its own errors.
+    components["Batch"]["properties"]["timers"]["items"] = schema_of[CreateTimer]
+    components["Error"] = {
+        "title": "Error",
+        "type": "object",
+        "description": "What went wrong.",
+        "properties": {
+            "code": {"type": "integer", "description": "What kind of failure it is."},
+            "message": {"type": "string", "description": "What went wrong, naming the field."},
+            "data": {"description": "null, but for the health checks."},
+        },
+        "required": ["code", "message", "data"],
+    }
+    paths: dict[str, Any] = {}
+    for operation in operations:
+        path = operation.path.replace(":path", "")
+        described = _operation(operation, schema_of, components)
+        paths.setdefault(path, {})[operation.method.lower()] = described
+    parameter_types = {op.parameters.__name__ for op in operations if op.parameters}
+    for name in parameter_types:
+        del components[name]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Duetime",
+            "version": __version__,
+            "description": "A durable timer service. Every answer is an envelope "
+            '`{"code", "message", "data"}`; code 0 is success.',
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{"api_key": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+        },
+    }
+
+
+def _operation(
+    operation: Operation, schema_of: dict[Any, Any], components: dict[str, Any]
+) -> dict[str, Any]:
+    words = re.sub(r"[^a-z]+", "_", operation.summary.lower()).strip("_")
+    described: dict[str, Any] = {
+        "operationId": words,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "responses": _responses(operation, schema_of),
+    }
+    if parameters := _parameters(operation, components):
+        described["parameters"] = parameters
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema_of[operation.body]}},
+        }
+    if operation.is_public:
+        described["security"] = []
+    return described
+
+
+def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    data = schema_of[operation.answer]
+    responses = {str(status): _response("Success.", data) for status in operation.success}
+    failures = operation.failures if operation.is_public else (*operation.failures, 401)
+    for status in sorted(failures):
+        responses[str(status)] = {
+            "description": _FAILURES[status],
+            "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}},
+        }
+    return responses
+
+
+def _response(description: str, data: Any) -> dict[str, Any]:
+    return {
+        "description": description,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "code": {"const": 0},
+                        "message": {"type": "string"},
+                        "data": data,
+                    },
+                    "required": ["code", "message", "data"],
+                }
+            }
+        },
+    }
+
+
+def _parameters(operation: Operation, components: dict[str, Any]) -> list[dict[str, Any]]:
+    parameters = [
+        {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
+        for name in re.findall(r"{(\w+)", operation.path)
+    ]
+    if operation.parameters is not None:
+        properties = components[operation.parameters.__name__]["properties"]
+        parameters += [
+            {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
+            for name, schema in properties.items()
+        ]
+    parameters += [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string", "maxLength": 255},
+            "description": _HEADERS[name],
+        }
+        for name in operation.headers
+    ]
+    return parameters
+
+
+def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that is optional is left out, never null."""
+    choices = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
+    if len(choices) != 1:
+        return schema
+    rest = {k: v for k, v in schema.items() if k not in {"anyOf", "default"}}
+    return {**rest, **choices[0]}

@@ -1,0 +1,100 @@
+"""An operation is one method on one path: what it takes, what it answers, and who does it.
+
+The same declaration routes the requests and describes them in /openapi.json.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from duetime.api.envelope import Reply
+from duetime.decoding import check_bytes, decode, sentence
+from duetime.errors import InvalidRequest
+
+BodyT = TypeVar("BodyT")
+ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
+
+
+class Request:
+    """A request, as far as the operations care."""
+
+    __slots__ = ("_headers", "_query", "body", "path_params", "tenant")
+
+    def __init__(
+        self,
+        *,
+        headers: list[tuple[bytes, bytes]],
+        query: bytes,
+        path_params: dict[str, str],
+        body: bytes,
+        tenant: str,
+    ) -> None:
+        self._headers = headers
+        self._query = query
+        self.path_params = path_params
+        self.body = body
+        self.tenant = tenant
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value; names are in lower case."""
+        value = header(self._headers, name)
+        if value is None:
+            return None
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise InvalidRequest(f"{name.decode()}: not valid UTF-8") from None
+
+    def decode(self, type_: type[BodyT]) -> BodyT:
+        """The body as what it should be."""
+        check_bytes(self.body)
+        return decode(self.body, type_)
+
+    def parameters(self, type_: type[ParametersT]) -> ParametersT:
+        """The query parameters as what they should be."""
+        try:
+            pairs = parse_qsl(
+                self._query.decode(), keep_blank_values=True, errors="strict", max_num_fields=64
+            )
+        except ValueError:
+            raise InvalidRequest("query: not valid UTF-8, or too many parameters") from None
+        given = dict(pairs)
+        if len(given) != len(pairs):
+            raise InvalidRequest("query: a parameter is given twice")
+        try:
+            return msgspec.convert(given, type_, strict=False)
+        except msgspec.ValidationError as error:
+            raise InvalidRequest(
+                sentence(str(error)).replace("unknown field", "unknown parameter")
+            ) from None
+
+
+Handler = Callable[[Request], Awaitable[Reply]]
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One method on one path."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    tag: str
+    answer: Any  # the type of the envelope's data
+    body: type | None = None
+    parameters: type[msgspec.Struct] | None = None
+    headers: tuple[str, ...] = ()  # request headers that mean something here
+    success: tuple[int, ...] = (200,)
+    failures: tuple[int, ...] = ()
+    is_public: bool = False
+    is_bulk: bool = False  # the larger limit on bodies applies
+
+
+def header(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    """The first value of a header, by its lower-case name."""
+    for key, value in headers:
+        if key == name:
+            return value
+    return None

@@ -1,0 +1,360 @@
+"""The timers resource: /timers and what lies below it."""
+
+import binascii
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from duetime import ids
+from duetime.api.envelope import Reply, failure
+from duetime.api.operation import Operation, Request
+from duetime.api.views import (
+    AttemptListView,
+    BatchItemView,
+    BatchView,
+    CanceledView,
+    TimerDetailView,
+    TimerListView,
+    TimerView,
+    attempt_view,
+    detail_view,
+    view,
+)
+from duetime.decoding import decode
+from duetime.errors import DuetimeError, InvalidRequest, NotFound
+from duetime.model import Status, Timer
+from duetime.requests import (
+    Batch,
+    CreateTimer,
+    GroupName,
+    Tag,
+    Text,
+    Time,
+    UpdateTimer,
+    check_text,
+    to_time,
+)
+from duetime.service import Service
+from duetime.stores import Query
+
+PlaceT = TypeVar("PlaceT")
+_ETAG = re.compile(r'(?:W/)?"?(\d{1,18})"?', re.ASCII)
+Cursor = Annotated[str, Meta(max_length=1024, description="`next_cursor` of the page before.")]
+
+
+class ListParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to list, and how."""
+
+    status: Status | None = None
+    group: GroupName | None = None
+    tag: Tag | None = None
+    name_prefix: Text | None = None
+    correlation_id: Text | None = None
+    created_after: Time | None = None
+    created_before: Time | None = None
+    execute_after: Time | None = None
+    execute_before: Time | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    offset: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
+    sort: Literal["created_at", "execute_at"] = "created_at"
+    order: Literal["asc", "desc"] = "desc"
+    cursor: Cursor | None = None
+
+
+class AttemptParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which attempts to list."""
+
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    cursor: Cursor | None = None
+
+
+class Timers:
+    """The operations on timers."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def operations(self) -> list[Operation]:
+        """Every operation of this resource."""
+        return [
+            Operation(
+                method="POST",
+                path="/timers",
+                handler=self.create,
+                summary="Create a timer",
+                tag="Timers",
+                body=CreateTimer,
+                headers=("Idempotency-Key", "X-Correlation-ID"),
+                answer=TimerView,
+                success=(201, 200),
+                failures=(400, 409, 413, 500, 503),
+            ),
+            Operation(
+                method="GET",
+                path="/timers",
+                handler=self.list,
+                summary="List timers",
+                tag="Timers",
+                parameters=ListParameters,
+                answer=TimerListView,
+                failures=(400, 503),
+            ),
+            Operation(
+                method="POST",
+                path="/timers/batch",
+                handler=self.create_batch,
+                summary="Create many timers",
+                tag="Timers",
+                body=Batch,
+                answer=BatchView,
+                failures=(400, 413, 500),
+                is_bulk=True,
+            ),
+            Operation(
+                method="GET",
+                path="/timers/{id}",
+                handler=self.get,
+                summary="Get a timer",
+                tag="Timers",
+                answer=TimerDetailView,
+                failures=(400, 404, 503),
+            ),
+            Operation(
+                method="PUT",
+                path="/timers/{id}",
+                handler=self.update,
+                summary="Update a timer",
+                tag="Timers",
+                body=UpdateTimer,
+                headers=("If-Match",),
+                answer=TimerView,
+                failures=(400, 404, 412, 413, 500, 503),
+            ),
+            Operation(
+                method="DELETE",
+                path="/timers/{id}",
+                handler=self.cancel,
+                summary="Cancel a timer",
+                tag="Timers",
+                headers=("If-Match",),
+                answer=CanceledView,
+                failures=(400, 404, 412, 500, 503),
+            ),
+            *(
+                Operation(
+                    method="POST",
+                    path=f"/timers/{{id}}/{action}",
+                    handler=handler,
+                    summary=summary,
+                    tag="Timers",
+                    headers=("If-Match",),
+                    answer=TimerView,
+                    failures=(400, 404, 412, 413, 500, 503),
+                )
+                for action, handler, summary in (
+                    ("fire", self.fire, "Fire a timer now"),
+                    ("pause", self.pause, "Pause a timer"),
+                    ("resume", self.resume, "Resume a paused timer"),
+                )
+            ),
+            Operation(
+                method="GET",
+                path="/timers/{id}/attempts",
+                handler=self.attempts,
+                summary="List a timer's attempts",
+                tag="Timers",
+                parameters=AttemptParameters,
+                answer=AttemptListView,
+                failures=(400, 404, 503),
+            ),
+        ]
+
+    async def create(self, request: Request) -> Reply:
+        body = request.decode(CreateTimer)
+        body.timer_id = _key_of(request, body)
+        body.correlation_id = correlation_id_of(request, body)
+        timer, is_new = await self._service.create(request.tenant, body)
+        if is_new:
+            return Reply(201, "timer created successfully", view(timer), headers=etag(timer))
+        return Reply(200, "timer exists already", view(timer), headers=etag(timer))
+
+    async def create_batch(self, request: Request) -> Reply:
+        if request.header(b"idempotency-key") is not None:
+            raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
+        bodies: list[CreateTimer | DuetimeError] = []
+        for item in request.decode(Batch).timers:
+            try:
+                bodies.append(decode(item, CreateTimer))
+            except InvalidRequest as error:
+                bodies.append(error)
+        answers = await self._service.create_many(request.tenant, bodies)
+        items = [_batch_item(answer) for answer in answers]
+        failed = sum(item.code != 0 for item in items)
+        data = BatchView(items, created=len(items) - failed, failed=failed)
+        return Reply(200, "batch processed", data)
+
+    async def list(self, request: Request) -> Reply:
+        given = request.parameters(ListParameters)
+        if given.cursor is not None and given.offset:
+            raise InvalidRequest("offset: cannot be given together with cursor")
+        page = await self._service.search(
+            Query(
+                tenant=request.tenant,
+                status=given.status,
+                group=given.group,
+                tag=given.tag,
+                name_prefix=given.name_prefix,
+                correlation_id=given.correlation_id,
+                created_after=_time(given.created_after, "created_after"),
+                created_before=_time(given.created_before, "created_before"),
+                execute_after=_time(given.execute_after, "execute_after"),
+                execute_before=_time(given.execute_before, "execute_before"),
+                sort=given.sort,
+                descending=given.order == "desc",
+                limit=given.limit,
+                offset=given.offset,
+                after=_read_cursor(given.cursor, tuple[int, str]),
+                with_total=given.cursor is None,
+            )
+        )
+        next_cursor = None
+        if len(page.timers) == given.limit:
+            last = page.timers[-1]
+            next_cursor = _write_cursor((getattr(last, given.sort), last.id))
+        data = TimerListView(
+            [view(timer) for timer in page.timers],
+            total=page.total,
+            limit=given.limit,
+            offset=given.offset,
+            next_cursor=next_cursor,
+        )
+        return Reply(200, "success", data)
+
+    async def get(self, request: Request) -> Reply:
+        timer = await self._service.get(request.tenant, _id_of(request))
+        return Reply(200, "success", detail_view(timer), headers=etag(timer))
+
+    async def update(self, request: Request) -> Reply:
+        timer = await self._service.update(
+            request.tenant, _id_of(request), request.decode(UpdateTimer), if_match(request)
+        )
+        return Reply(200, "timer updated successfully", view(timer), headers=etag(timer))
+
+    async def cancel(self, request: Request) -> Reply:
+        timer = await self._service.cancel(request.tenant, _id_of(request), if_match(request))
+        return canceled(timer)
+
+    async def fire(self, request: Request) -> Reply:
+        return await self._act(request, self._service.fire, "timer fires now")
+
+    async def pause(self, request: Request) -> Reply:
+        return await self._act(request, self._service.pause, "timer paused successfully")
+
+    async def resume(self, request: Request) -> Reply:
+        return await self._act(request, self._service.resume, "timer resumed successfully")
+
+    async def attempts(self, request: Request) -> Reply:
+        given = request.parameters(AttemptParameters)
+        attempts = await self._service.attempts(
+            request.tenant,
+            _id_of(request),
+            after=_read_cursor(given.cursor, tuple[int, int]),
+            limit=given.limit,
+        )
+        next_cursor = None
+        if len(attempts) == given.limit:
+            next_cursor = _write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
+        data = AttemptListView([attempt_view(attempt) for attempt in attempts], next_cursor)
+        return Reply(200, "success", data)
+
+    @staticmethod
+    async def _act(
+        request: Request,
+        act: Callable[[str, str, int | None], Awaitable[Timer]],
+        message: str,
+    ) -> Reply:
+        if request.body.strip() not in {b"", b"{}"}:
+            raise InvalidRequest("body: none is expected")
+        timer = await act(request.tenant, _id_of(request), if_match(request))
+        return Reply(200, message, view(timer), headers=etag(timer))
+
+
+def etag(timer: Timer) -> tuple[tuple[bytes, bytes], ...]:
+    """The header that names a timer's version."""
+    return ((b"etag", b'"%d"' % timer.version),)
+
+
+def if_match(request: Request) -> int | None:
+    """The version that the caller insists on, if any."""
+    given = request.header(b"if-match")
+    if given is None or given == "*":
+        return None
+    if (match := _ETAG.fullmatch(given)) is None:
+        raise InvalidRequest('If-Match: must be an ETag of this timer such as "3"')
+    return int(match[1])
+
+
+def canceled(timer: Timer) -> Reply:
+    """The answer to a cancel."""
+    data = CanceledView(timer.id, timer.status)
+    return Reply(200, "timer canceled successfully", data, headers=etag(timer))
+
+
+def correlation_id_of(request: Request, body: CreateTimer) -> str | None:
+    """The correlation id from the body, or else from the header."""
+    if body.correlation_id is not None:
+        return body.correlation_id
+    given = request.header(b"x-correlation-id")
+    if given is not None:
+        check_text(given, "X-Correlation-ID")
+    return given
+
+
+def _key_of(request: Request, body: CreateTimer) -> str | None:
+    """The caller's key: timer_id, or the Idempotency-Key header, which does the same."""
+    given = request.header(b"idempotency-key")
+    if given is None:
+        return body.timer_id
+    check_text(given, "Idempotency-Key")
+    if body.timer_id is not None and body.timer_id != given:
+        raise InvalidRequest("Idempotency-Key: differs from timer_id; one of them is enough")
+    return given
+
+
+def _id_of(request: Request) -> str:
+    given = request.path_params["id"].lower()
+    if not ids.is_uuid(given):
+        raise InvalidRequest("id: must be a UUID")
+    if not ids.is_id(given):
+        raise NotFound("timer not found")  # a UUID, but none of ours
+    return given
+
+
+def _batch_item(answer: tuple[Timer, bool] | DuetimeError) -> BatchItemView:
+    if isinstance(answer, DuetimeError):
+        reply = failure(answer)
+        return BatchItemView(reply.code, reply.message, None)
+    timer, is_new = answer
+    message = "timer created successfully" if is_new else "timer exists already"
+    return BatchItemView(0, message, view(timer))
+
+
+def _time(given: str | None, field: str) -> int | None:
+    return None if given is None else to_time(given, field)
+
+
+def _write_cursor(place: tuple[int, int | str]) -> str:
+    return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str | None, type_: type[PlaceT]) -> PlaceT | None:
+    if cursor is None:
+        return None
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(cursor + "=="), type=type_)
+    except (ValueError, binascii.Error, msgspec.DecodeError):
+        raise InvalidRequest("cursor: is not one that this list gave out") from None

@@ -1,0 +1,253 @@
+"""Views: timers and attempts as the API shows them."""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Raw
+
+from duetime.clock import to_rfc3339
+from duetime.durations import format_duration
+from duetime.model import (
+    Attempt,
+    Callback,
+    Kind,
+    NatsCallback,
+    Outcome,
+    Status,
+    Timer,
+    callback_type,
+)
+from duetime.retry import RetryPolicy
+
+Instant: TypeAlias = Annotated[
+    str,
+    Meta(extra_json_schema={"format": "date-time"}, examples=["2030-01-01T09:00:00Z"]),
+]
+
+
+class HttpCallbackView(msgspec.Struct, tag="http", kw_only=True):
+    """An HTTP request that is made when the timer is due."""
+
+    url: str
+    method: str
+    headers: dict[str, str]
+    payload: Raw | None
+    timeout: str
+
+
+class NatsCallbackView(msgspec.Struct, tag="nats", kw_only=True):
+    """A NATS message that is published when the timer is due."""
+
+    topic: str
+    key: str | None
+    headers: dict[str, str]
+    payload: Raw | None
+    jetstream: bool
+
+
+class RetryPolicyView(msgspec.Struct, kw_only=True):
+    """When a failed attempt is tried again."""
+
+    max_attempts: int
+    initial_interval: str
+    backoff_multiplier: float
+    max_interval: str
+    max_duration: str | None
+    jitter: float
+
+
+class OutcomeView(msgspec.Struct, kw_only=True):
+    """What came of an attempt."""
+
+    kind: Kind
+    status_code: int | None
+    latency_ms: int | None
+    error: str | None
+
+
+class TimerView(msgspec.Struct):
+    """A timer in short."""
+
+    id: str
+    created_at: Instant
+    updated_at: Instant
+    execute_at: Instant
+    callback_type: str
+    status: Status
+    executed_at: Instant | None
+    group: str
+    timer_id: str
+    name: str | None
+    tags: tuple[str, ...]
+    correlation_id: str
+    version: int
+    attempt: Annotated[int, Meta(description="The number of the newest attempt; 0: none yet.")]
+
+
+class TimerDetailView(TimerView):
+    """A timer with all that is known of it."""
+
+    callback_config: HttpCallbackView | NatsCallbackView
+    last_error: str | None
+    metadata: Raw | None
+    retry_policy: RetryPolicyView
+    deadline: str | None
+    outcome: OutcomeView | None
+    next_attempt_at: Annotated[
+        Instant | None, Meta(description="When the next attempt starts, if one is waiting.")
+    ]
+
+
+class CanceledView(msgspec.Struct):
+    """A timer that was canceled."""
+
+    id: str
+    status: Status
+
+
+class TimerListView(msgspec.Struct):
+    """One page of timers."""
+
+    timers: list[TimerView]
+    total: Annotated[
+        int | None, Meta(description="How many match in all; null on pages got by cursor.")
+    ]
+    limit: int
+    offset: int
+    next_cursor: Annotated[
+        str | None, Meta(description="Ask for the next page with this; null: there is none.")
+    ]
+
+
+class BatchItemView(msgspec.Struct):
+    """What became of one timer of a batch: an envelope of its own."""
+
+    code: int
+    message: str
+    data: TimerView | None
+
+
+class BatchView(msgspec.Struct):
+    """What became of a batch, in the order of the request."""
+
+    timers: list[BatchItemView]
+    created: int
+    failed: int
+
+
+class AttemptView(msgspec.Struct, kw_only=True):
+    """One line of a timer's execution log."""
+
+    occurrence: int
+    attempt: int
+    node: str
+    started_at: Instant
+    finished_at: Instant
+    kind: Kind
+    status_code: int | None
+    latency_ms: int | None
+    error: str | None
+    next_at: Instant | None
+
+
+class AttemptListView(msgspec.Struct):
+    """One page of a timer's execution log, oldest first."""
+
+    attempts: list[AttemptView]
+    next_cursor: str | None
+
+
+def view(timer: Timer) -> TimerView:
+    """A timer in short."""
+    return TimerView(
+        id=timer.id,
+        created_at=to_rfc3339(timer.created_at),
+        updated_at=to_rfc3339(timer.updated_at),
+        execute_at=to_rfc3339(timer.execute_at),
+        callback_type=callback_type(timer.spec.callback),
+        status=timer.status,
+        executed_at=_instant(timer.executed_at),
+        group=timer.group,
+        timer_id=timer.timer_id,
+        name=timer.spec.name,
+        tags=timer.spec.tags,
+        correlation_id=timer.spec.correlation_id,
+        version=timer.version,
+        attempt=timer.progress.attempt,
+    )
+
+
+def detail_view(timer: Timer) -> TimerDetailView:
+    """A timer with all that is known of it."""
+    spec, progress = timer.spec, timer.progress
+    is_waiting = timer.status is Status.PENDING
+    return TimerDetailView(
+        **msgspec.structs.asdict(view(timer)),
+        callback_config=_callback_view(spec.callback),
+        last_error=progress.last_error,
+        metadata=None if spec.metadata is UNSET else spec.metadata,
+        retry_policy=_policy_view(spec.retry_policy),
+        deadline=None if spec.deadline is None else format_duration(spec.deadline),
+        outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
+        next_attempt_at=_instant(timer.wake_at) if is_waiting else None,
+    )
+
+
+def attempt_view(attempt: Attempt) -> AttemptView:
+    """One line of a timer's execution log."""
+    outcome = attempt.outcome
+    return AttemptView(
+        occurrence=attempt.occurrence,
+        attempt=attempt.attempt,
+        node=attempt.node,
+        started_at=to_rfc3339(attempt.started_at),
+        finished_at=to_rfc3339(attempt.finished_at),
+        kind=outcome.kind,
+        status_code=outcome.status_code,
+        latency_ms=outcome.latency_ms,
+        error=outcome.error,
+        next_at=_instant(attempt.next_at),
+    )
+
+
+def _instant(at: int | None) -> str | None:
+    return None if at is None else to_rfc3339(at)
+
+
+def _callback_view(callback: Callback) -> HttpCallbackView | NatsCallbackView:
+    payload = None if callback.payload is UNSET else callback.payload
+    if isinstance(callback, NatsCallback):
+        return NatsCallbackView(
+            topic=callback.topic,
+            key=callback.key,
+            headers=callback.headers,
+            payload=payload,
+            jetstream=callback.jetstream,
+        )
+    return HttpCallbackView(
+        url=callback.url,
+        method=callback.method,
+        headers=callback.headers,
+        payload=payload,
+        timeout=format_duration(callback.timeout),
+    )
+
+
+def _policy_view(policy: RetryPolicy) -> RetryPolicyView:
+    return RetryPolicyView(
+        max_attempts=policy.max_attempts,
+        initial_interval=format_duration(policy.initial_interval),
+        backoff_multiplier=policy.backoff_multiplier,
+        max_interval=format_duration(policy.max_interval),
+        max_duration=None if policy.max_duration is None else format_duration(policy.max_duration),
+        jitter=policy.jitter,
+    )
+
+
+def _outcome_view(outcome: Outcome) -> OutcomeView:
+    return OutcomeView(
+        kind=outcome.kind,
+        status_code=outcome.status_code,
+        latency_ms=outcome.latency_ms,
+        error=outcome.error,
+    )

@@ -1,0 +1,164 @@
+"""A node: the store, the engine and the API, put together, started, and stopped in order."""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from duetime import __version__
+from duetime.api.app import create_app
+from duetime.api.server import ApiServer, listen
+from duetime.cli import logs
+from duetime.cli.banner import banner, reachable
+from duetime.cli.output import Screen
+from duetime.cli.receiver import running_receiver
+from duetime.cli.receiver_command import printing
+from duetime.clock import SystemClock
+from duetime.config import Settings, without_password
+from duetime.delivery.egress import Egress
+from duetime.delivery.http import HttpSender
+from duetime.delivery.signing import parse_secret
+from duetime.engine import Engine
+from duetime.errors import ConfigurationError
+from duetime.service import Service
+from duetime.stores import Store
+from duetime.stores.opening import open_store
+
+log = logging.getLogger("duetime")
+
+
+def run_node(settings: Settings, *, dev: bool) -> int:
+    """Run a node until a signal ends it; the answer is the exit code."""
+    logs.configure(settings.log_level, settings.log_format)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_run(settings, dev=dev))
+
+
+async def _run(settings: Settings, *, dev: bool) -> int:
+    clock = SystemClock()
+    drain_for = settings.drain_timeout / 1000
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(listen(settings.host, settings.port))
+        store = await stack.enter_async_context(_opened(settings))
+        sender = HttpSender(
+            clock,
+            Egress.parse(",".join(settings.egress_allow)),
+            secrets=[parse_secret(secret) for secret in settings.signing_secrets],
+        )
+        stack.push_async_callback(sender.close)
+        engine = Engine(
+            _node_name(),
+            store,
+            sender,
+            clock,
+            claim_for=settings.claim_ttl,
+            poll_every=settings.poll_interval / 1000,
+            max_in_flight=settings.max_in_flight,
+            target_concurrency=settings.target_concurrency,
+            retention=settings.retention,
+        )
+        service = Service(store, sender, clock, engine=engine, min_delay=settings.min_delay)
+        app = create_app(
+            service,
+            settings.api_key or "",
+            max_body=settings.max_body_bytes,
+            max_bulk_body=settings.max_batch_bytes,
+        )
+        server = ApiServer(app, drain_for=drain_for)
+        if dev:
+            await stack.enter_async_context(_dev_receiver(settings))
+        return await _serve(server, listener, engine, settings)
+
+
+async def _serve(
+    server: ApiServer, listener: socket.socket, engine: Engine, settings: Settings
+) -> int:
+    stop = _stop_on_signals()
+    working = asyncio.create_task(engine.run(), name="engine")
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
+    await server.is_listening.wait()
+    log.info(
+        "duetime %s listens on %s, timers are in %s",
+        __version__,
+        reachable(settings.host, settings.port),
+        without_password(settings.database_url),
+    )
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({stopping, working, serving}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    is_clean = not working.done() and not serving.done()
+    log.info("stopping: no new requests, no new callbacks")
+    server.should_exit = True
+    await asyncio.gather(serving, engine.stop(settings.drain_timeout / 1000))
+    await working
+    log.info("stopped; timers that are due later stay in the database")
+    return 0 if is_clean else 1
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[Store]:
+    store = open_store(settings.database_url, sqlite_synchronous=settings.sqlite_synchronous)
+    try:
+        await store.migrate()
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _dev_receiver(settings: Settings) -> AsyncIterator[None]:
+    """Run a receiver beside the node, and show how to make a first timer."""
+    port = settings.port + 1
+    on_arrival = printing(Screen(sys.stdout))
+    try:
+        receiver = running_receiver("127.0.0.1", port, on_arrival)
+        receiver_port = await receiver.__aenter__()
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on 127.0.0.1:{port} for the receiver: {error.strerror}; "
+            "choose another PORT, the receiver takes the one after it"
+        ) from None
+    try:
+        text = banner(
+            host=settings.host,
+            port=settings.port,
+            api_key=settings.api_key or "",
+            receiver_port=receiver_port,
+        )
+        print(text, flush=True)
+        yield
+    finally:
+        await receiver.__aexit__(None, None, None)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """An event that the first SIGINT or SIGTERM sets; the second one ends the process."""
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            log.warning("stopping at once; what is under way will be tried again")
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
+            asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    return stop
+
+
+def _node_name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - it does not exist for every platform
+    except ImportError:
+        return None
+    return uvloop.Loop

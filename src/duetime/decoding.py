@@ -1,0 +1,95 @@
+"""Decoding: from the bytes of a request to its type, with errors that name the field."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from duetime.errors import InvalidRequest
+
+DEEPEST = 64  # levels of nesting in a body
+
+BodyT = TypeVar("BodyT")
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def decode(body: bytes | Raw, type_: type[BodyT]) -> BodyT:
+    """Read a body as what it should be; InvalidRequest names the field that is wrong."""
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    try:
+        decoded: BodyT = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(sentence(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"body: not valid JSON: {error}") from None
+    except RecursionError:
+        raise InvalidRequest("body: nested too deeply") from None
+    return decoded
+
+
+def check_bytes(body: bytes) -> None:
+    """Refuse what is not UTF-8, and what is nested so deeply that readers would choke on it.
+
+    Payloads are passed on unread, so nothing else would notice.
+    """
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(f"body: not valid UTF-8 at byte {error.start}") from None
+    if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(body) > DEEPEST:
+        raise InvalidRequest(f"body: nested more than {DEEPEST} levels deep")
+
+
+_BRACKETS_OUTSIDE_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+
+
+def _depth(body: bytes) -> int:
+    depth = deepest = 0
+    for token in _BRACKETS_OUTSIDE_STRINGS.finditer(body):
+        if token[1]:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token[2]:
+            depth -= 1
+    return deepest
+
+
+_AT = re.compile(r" - at `\$\.?(.*)`$")
+_SENTENCES: list[tuple[re.Pattern[str], str]] = [
+    (re.compile(r"^Object missing required field `(.*)`$"), "required"),
+    (re.compile(r"^Object contains unknown field `(.*)`$"), "unknown field"),
+]
+_WORDS = (
+    (re.compile(r"^Expected `(.*)`, got `(.*)`$"), r"must be \1, not \2"),
+    (re.compile(r"^Expected `(\w+)` of length (.*)$"), r"must have a length \2"),
+    (re.compile(r"^Expected `(\w+)` (>=|<=|<|>) (.*)$"), r"must be \2 \3"),
+    (re.compile(r"^Expected `str` matching regex .*$"), "has a character that is not allowed here"),
+    (re.compile(r"^Invalid value '(.*)'$"), r"'\1' is not one of the known values"),
+)
+_TYPES = {"str": "a string", "int": "an integer", "float": "a number", "bool": "true or false"}
+_TYPES |= {"object": "an object", "array": "an array", "null": "null"}
+
+
+def sentence(text: str) -> str:
+    """Turn msgspec's words into "field: what is wrong with it"."""
+    path = ""
+    if at := _AT.search(text):
+        path, text = at[1].replace("[...]", ""), text[: at.start()]
+        path = path.lstrip(".")
+    for pattern, problem in _SENTENCES:
+        if match := pattern.match(text):
+            return f"{path}.{match[1]}: {problem}".lstrip(".")
+    for pattern, words in _WORDS:
+        if pattern.match(text):
+            text = pattern.sub(words, text)
+            break
+    text = re.sub(r"(?<=must be )[\w| ]+(?=, not)|(?<=, not )\w+$", _type_name, text)
+    return f"{path or 'body'}: {text}"
+
+
+def _type_name(match: re.Match[str]) -> str:
+    return " or ".join(_TYPES.get(name.strip(), name.strip()) for name in match[0].split("|"))

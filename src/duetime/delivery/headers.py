@@ -1,0 +1,111 @@
+"""The headers of a callback request, and which of them are whose.
+
+Duetime's own come first, the timer's replace them, and the ``webhook-*`` ones, which a signature
+vouches for, are set last. Names are in lower case here; on the wire they are in title case.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from os import urandom
+from string import ascii_letters, digits, punctuation
+from urllib.parse import quote
+
+from msgspec import UNSET
+
+from duetime import __version__
+from duetime.clock import Millis, to_rfc3339
+from duetime.delivery.signing import signatures
+from duetime.model import HttpCallback, Timer
+
+USER_AGENT = f"duetime/{__version__}"
+MOST_HEADERS = 64
+MOST_BYTES = 16 * 1024
+
+_SIGNED = "webhook-"
+_OWNED = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_OWNED_PREFIXES = (_SIGNED, "proxy-")
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# Beyond ASCII there is no telling which encoding a receiver reads, so nothing is sent in one.
+_VALUE = re.compile(r"[\t -~]*")
+_QUOTED_SAFE = "".join(set(punctuation) - {"%"}) + ascii_letters + digits
+
+# A receiver may insist on being told that there is no body where one is usual.
+_LENGTH_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
+
+
+def problem_with(headers: Mapping[str, str]) -> str | None:
+    """Why these headers of a timer cannot be sent, or None if they can. Never shows a value."""
+    if len(headers) > MOST_HEADERS:
+        return f"at most {MOST_HEADERS} are possible"
+    if sum(map(len, headers)) + sum(map(len, headers.values())) > MOST_BYTES:
+        return f"must be at most {MOST_BYTES} bytes together"
+    seen = set()
+    for name, value in headers.items():
+        lower = name.lower()
+        if problem := _problem_with_one(name, lower, value):
+            return problem
+        if lower in seen:
+            return f"{name} is given twice"
+        seen.add(lower)
+    return None
+
+
+def _problem_with_one(name: str, lower: str, value: str) -> str | None:
+    if not _TOKEN.fullmatch(name):
+        return f"{name[:64]!r} is not a valid header name"
+    if lower in _OWNED or lower.startswith(_OWNED_PREFIXES):
+        return f"{name} cannot be set, as Duetime or HTTP itself sets it"
+    if not _VALUE.fullmatch(value):
+        return f"the value of {name} must be printable ASCII text"
+    return None
+
+
+def build(
+    timer: Timer, callback: HttpCallback, body: bytes, now: Millis, secrets: Sequence[bytes]
+) -> dict[str, str]:
+    """Write the headers of one attempt."""
+    webhook_id = timer.webhook_id
+    # The trace is the occurrence: its id follows from it, so that all attempts share it without
+    # anything being stored. Each attempt is a span of its own.
+    trace = blake2b(webhook_id.encode(), digest_size=16).hexdigest()
+    headers = {
+        "user-agent": USER_AGENT,
+        "x-timer-id": timer.id,
+        "x-timer-attempt": str(timer.progress.attempt),
+        "x-timer-due": to_rfc3339(timer.execute_at),
+        "x-correlation-id": header_safe(timer.spec.correlation_id),
+        "traceparent": f"00-{trace}-{urandom(8).hex()}-01",
+    }
+    if callback.payload is not UNSET:
+        headers["content-type"] = "application/json"
+    elif callback.method in _LENGTH_EXPECTED:
+        headers["content-length"] = "0"
+    for name, value in callback.headers.items():
+        headers[name.lower()] = value
+    timestamp = now // 1000
+    headers["webhook-id"] = webhook_id
+    headers["webhook-timestamp"] = str(timestamp)
+    if secrets:
+        headers["webhook-signature"] = signatures(secrets, webhook_id, timestamp, body)
+    return headers
+
+
+def header_safe(text: str) -> str:
+    """A text as it is if a header can carry it, else percent-encoded as UTF-8."""
+    if text.isascii() and text.isprintable() and text == text.strip():
+        return text
+    return quote(text, safe=_QUOTED_SAFE)

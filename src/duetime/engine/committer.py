@@ -1,0 +1,156 @@
+"""The committer holds this node's claims until what came of them is written down.
+
+It gathers outcomes and writes them in batches, and renews the claims of attempts that are still
+under way. Both are changes of the same rows by the same node, so one pass does both, and they
+never race each other.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from duetime import model
+from duetime.clock import Clock, Millis
+from duetime.errors import StoreError
+from duetime.model import Kind, Outcome, Status, Timer
+from duetime.stores import Change, Store
+
+
+class Claim(msgspec.Struct):
+    """An attempt that this node has begun and not yet written down."""
+
+    timer: Timer  # as stored, executing
+    holds_until: float  # on the monotonic clock; later than that, nothing may be sent
+    task: asyncio.Task[None] | None = None
+    outcome: Outcome | None = None
+
+    def is_same_attempt(self, stored: Timer | None) -> bool:
+        """Tell whether the stored row still is this claim, whatever its version."""
+        return (
+            stored is not None
+            and stored.status is Status.EXECUTING
+            and stored.progress.claimed_by == self.timer.progress.claimed_by
+            and stored.progress.attempt == self.timer.progress.attempt
+            and stored.progress.occurrence == self.timer.progress.occurrence
+        )
+
+
+class Committer:
+    """Writes down what came of attempts."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        claim_for: Millis,
+        on_written: Callable[[Timer], None],
+        largest: int = 500,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._claim_for = claim_for
+        self._on_written = on_written
+        self._largest = largest
+        self._claims: dict[str, Claim] = {}
+        self._ended: deque[Claim] = deque()
+        self._doubtful: list[Claim] = []  # a write of theirs failed: it may have landed
+        self._renew_at = clock.monotonic()
+
+    def hold(self, claim: Claim) -> None:
+        """Take charge of a claim."""
+        self._claims[claim.timer.id] = claim
+
+    def holds(self, id_: str) -> bool:
+        """Tell whether a timer's claim is in hand here."""
+        return id_ in self._claims
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    @property
+    def under_way(self) -> list[Claim]:
+        """The claims whose attempt has not ended yet."""
+        return [claim for claim in self._claims.values() if claim.outcome is None]
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Tell whether an outcome waits to be written."""
+        return bool(self._ended)
+
+    def end(self, claim: Claim, outcome: Outcome) -> None:
+        """Note down how an attempt ended, to be written in the next pass."""
+        claim.outcome = outcome
+        self._ended.append(claim)
+
+    async def step(self) -> float:
+        """Write a batch of outcomes and renewals."""
+        if self._doubtful:
+            await self._look_again()
+        now = self._clock.now()
+        ended = [self._ended.popleft() for _ in range(min(len(self._ended), self._largest))]
+        ended = [claim for claim in ended if self._claims.get(claim.timer.id) is claim]
+        renewed = self._claims_to_renew()
+        changes = [self._finishing(claim, now) for claim in ended]
+        changes += [
+            Change(claim.timer, model.renew(claim.timer, now, self._claim_for)) for claim in renewed
+        ]
+        if changes:
+            await self._write(ended, renewed, changes)
+        return 0 if self._ended else self._claim_for / 8000
+
+    async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
+        asked_at = self._clock.monotonic()
+        try:
+            won = await self._store.apply(changes)
+        except StoreError:
+            self._doubtful += ended + renewed
+            self._ended.extendleft(reversed(ended))
+            raise
+        for claim, change, is_ours in zip(ended, changes, won, strict=False):
+            del self._claims[claim.timer.id]
+            if is_ours:
+                self._on_written(change.new)
+        for claim, change, is_ours in zip(
+            renewed, changes[len(ended) :], won[len(ended) :], strict=True
+        ):
+            if is_ours:
+                claim.timer = change.new
+                claim.holds_until = asked_at + self._claim_for / 1000
+            else:
+                claim.holds_until = asked_at  # somebody took it up: this one must not send
+
+    def _finishing(self, claim: Claim, now: Millis) -> Change:
+        outcome = claim.outcome or Outcome(kind=Kind.LOST)
+        if outcome.kind in (Kind.LOST, Kind.UNSENT):
+            new = model.release(claim.timer, now)
+        else:
+            new = model.finish(claim.timer, outcome, now, random.random())  # noqa: S311 - jitter
+        if outcome.kind is Kind.UNSENT:  # nothing happened that a log could tell of
+            return Change(claim.timer, new)
+        return Change(
+            claim.timer, new, attempt=model.attempt_record(claim.timer, new, outcome, now)
+        )
+
+    def _claims_to_renew(self) -> list[Claim]:
+        now = self._clock.monotonic()
+        if now < self._renew_at:
+            return []
+        self._renew_at = now + self._claim_for / 8000
+        half_over = now + self._claim_for / 2000
+        return [claim for claim in self.under_way if now < claim.holds_until < half_over]
+
+    async def _look_again(self) -> None:
+        """Find out what became of the claims whose last write failed."""
+        stored = await self._store.get([claim.timer.id for claim in self._doubtful])
+        doubtful, self._doubtful = self._doubtful, []
+        for claim, timer in zip(doubtful, stored, strict=True):
+            if timer is not None and claim.is_same_attempt(timer):
+                claim.timer = timer
+            elif claim.outcome is None:
+                claim.holds_until = self._clock.monotonic()
+            elif self._claims.pop(claim.timer.id, None) and timer is not None:
+                self._on_written(timer)

@@ -1,0 +1,136 @@
+"""The dispatcher starts what is due: it claims timers in batches and hands each to its sender.
+
+A claim is a compare-and-set of the row to ``executing``. Whoever wins it may send, until the
+claim runs out on its own monotonic clock; whoever loses it does nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from duetime import model
+from duetime.clock import Clock, Millis
+from duetime.delivery import Sender
+from duetime.engine.agenda import Agenda
+from duetime.engine.committer import Claim, Committer
+from duetime.engine.targets import Targets
+from duetime.errors import StoreError
+from duetime.model import Kind, Outcome, Status, Timer
+from duetime.stores import Change, Store
+
+# The wall clock may be set: never sleep longer than this on what it said.
+LONGEST_SLEEP = 1.0
+
+
+class Dispatcher:
+    """Starts timers that are due."""
+
+    def __init__(
+        self,
+        node: str,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        *,
+        agenda: Agenda,
+        targets: Targets,
+        committer: Committer,
+        claim_for: Millis,
+        on_free_place: Callable[[], None],
+        on_ended: Callable[[], None],
+        largest: int = 500,
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+        self._agenda = agenda
+        self._targets = targets
+        self._committer = committer
+        self._claim_for = claim_for
+        self._on_free_place = on_free_place
+        self._on_ended = on_ended
+        self._largest = largest
+        self._doubtful: list[tuple[str, Claim]] = []  # claims that may or may not have landed
+        self.is_full = False
+
+    async def step(self) -> float:
+        """Claim a batch of what is due, and start sending what was won."""
+        if self._doubtful:
+            await self._look_again()
+        now = self._clock.now()
+        room = min(self._targets.free, self._largest)
+        begun = self._targets.next_waiting(room)
+        for timer in self._agenda.take(now, room - len(begun)):
+            name = self._sender.target(timer.spec.callback)
+            if self._targets.begin(name, timer):
+                begun.append((name, timer))
+        if begun:
+            await self._claim(begun, now)
+        return self._pause()
+
+    def _pause(self) -> float:
+        self.is_full = self._targets.free <= 0
+        if self.is_full:
+            return LONGEST_SLEEP  # a place that becomes free wakes us
+        if self._targets.has_serveable():
+            return 0
+        next_at = self._agenda.next_at()
+        if next_at is None:
+            return LONGEST_SLEEP
+        return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
+
+    async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
+        holds_until = self._clock.monotonic() + self._claim_for / 1000
+        changes = [self._starting(timer, now) for _, timer in begun]
+        try:
+            won = await self._store.apply(changes)
+        except StoreError:
+            for (name, _), change in zip(begun, changes, strict=True):
+                self._doubtful.append((name, Claim(timer=change.new, holds_until=holds_until)))
+            raise
+        for (name, _), change, is_ours in zip(begun, changes, won, strict=True):
+            if is_ours and change.new.status is Status.EXECUTING:
+                self._start(name, Claim(timer=change.new, holds_until=holds_until))
+            else:
+                self._give_back(name)
+
+    def _starting(self, timer: Timer, now: Millis) -> Change:
+        if timer.status is Status.EXECUTING:  # its claim ran out: whoever had it is gone
+            new = model.take_up(timer, self._node, now, self._claim_for)
+            lost = Outcome(
+                kind=Kind.LOST,
+                error=f"node {timer.progress.claimed_by} was gone before the outcome was known",
+            )
+            return Change(timer, new, attempt=model.attempt_record(timer, new, lost, now))
+        if model.is_too_late(timer, now):
+            return Change(timer, model.expire(timer, now))
+        return Change(timer, model.claim(timer, self._node, now, self._claim_for))
+
+    def _start(self, name: str, claim: Claim) -> None:
+        self._committer.hold(claim)
+        claim.task = asyncio.create_task(self._deliver(name, claim))
+
+    async def _deliver(self, name: str, claim: Claim) -> None:
+        outcome = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
+        try:
+            outcome = await self._sender.send(
+                claim.timer, lambda: self._clock.monotonic() < claim.holds_until
+            )
+        finally:
+            self._committer.end(claim, outcome)
+            self._give_back(name)
+            self._on_ended()
+
+    def _give_back(self, name: str) -> None:
+        self._targets.end(name)
+        self._on_free_place()
+
+    async def _look_again(self) -> None:
+        """Find out which of the claims whose write failed have landed."""
+        stored = await self._store.get([claim.timer.id for _, claim in self._doubtful])
+        doubtful, self._doubtful = self._doubtful, []
+        for (name, claim), timer in zip(doubtful, stored, strict=True):
+            if claim.is_same_attempt(timer):
+                self._start(name, claim)
+            else:  # the reader will come across it again
+                self._give_back(name)

@@ -1,0 +1,35 @@
+"""The janitor drops finished timers once they have been kept long enough."""
+
+from collections.abc import Callable, Collection
+
+from duetime.clock import Clock, Millis
+from duetime.stores import Store
+
+SWEEP_EVERY = 60.0
+BATCH = 1_000
+
+
+class Janitor:
+    """Drops what is past its retention, a bounded batch at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        shards: Callable[[], Collection[int]],
+        retention: Millis | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._shards = shards
+        self._retention = retention
+
+    async def step(self) -> float:
+        """Drop one batch."""
+        if self._retention is None:
+            return SWEEP_EVERY
+        before = self._clock.now() - self._retention
+        dropped = await self._store.purge(self._shards(), before, BATCH)
+        # A breath between full batches leaves the store to those who wait for it.
+        return 0.1 if dropped == BATCH else SWEEP_EVERY

@@ -1,0 +1,102 @@
+"""Targets count what is under way to each receiver, so that a slow one delays only itself.
+
+A timer is started if its receiver and the node have a place free. Otherwise it waits in its
+receiver's short queue, which is served as places become free; beyond that queue it goes back to
+being a row in the store. So a receiver that never answers holds a few places and little memory.
+"""
+
+from collections import deque
+
+from duetime.clock import Millis
+from duetime.model import Timer
+
+
+class Target:
+    """One receiver."""
+
+    __slots__ = ("name", "under_way", "waiting")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.under_way = 0
+        self.waiting: deque[Timer] = deque()
+
+
+class Targets:
+    """Every receiver that something is under way to, or waiting for."""
+
+    def __init__(self, *, per_target: int, total: int, queue: int = 1_000) -> None:
+        self._per_target = per_target
+        self._total = total
+        self._queue = queue
+        self._targets: dict[str, Target] = {}
+        self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
+        self._waiting: set[str] = set()
+        self.under_way = 0
+        self.turned_away = 0  # how many found their receiver's queue full, ever
+
+    @property
+    def free(self) -> int:
+        """How many more attempts this node may have under way."""
+        return self._total - self.under_way
+
+    def is_waiting(self, id_: str) -> bool:
+        """Tell whether a timer stands in a queue here."""
+        return id_ in self._waiting
+
+    def begin(self, name: str, timer: Timer) -> bool:
+        """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
+        target = self._targets.get(name)
+        if target is None:
+            target = self._targets[name] = Target(name)
+        if target.under_way < self._per_target and not target.waiting:
+            self._occupy(target)
+            return True
+        if timer.id in self._waiting:
+            return False
+        if len(target.waiting) < self._queue:
+            target.waiting.append(timer)
+            self._waiting.add(timer.id)
+        else:
+            self.turned_away += 1
+        return False
+
+    def next_waiting(self, limit: int) -> list[tuple[str, Timer]]:
+        """Take places for timers that waited, one receiver after the other."""
+        begun: list[tuple[str, Timer]] = []
+        while len(begun) < limit and self._serveable:
+            name, target = next(iter(self._serveable.items()))
+            del self._serveable[name]
+            timer = target.waiting.popleft()
+            self._waiting.discard(timer.id)
+            self._occupy(target)
+            begun.append((name, timer))
+            self._note_serveable(target)  # back in, at the end of the turn
+        return begun
+
+    def end(self, name: str) -> None:
+        """Give a place back."""
+        target = self._targets[name]
+        target.under_way -= 1
+        self.under_way -= 1
+        if target.waiting:
+            self._note_serveable(target)
+        elif target.under_way == 0:
+            del self._targets[name]
+
+    def oldest_waiting(self) -> Millis | None:
+        """When the timer that has waited longest was due."""
+        heads = (target.waiting[0].wake_at for target in self._targets.values() if target.waiting)
+        return min((at for at in heads if at is not None), default=None)
+
+    def has_serveable(self) -> bool:
+        """Tell whether somebody waits who could be served."""
+        return bool(self._serveable)
+
+    def _occupy(self, target: Target) -> None:
+        target.under_way += 1
+        self.under_way += 1
+
+    def _note_serveable(self, target: Target) -> None:
+        if target.waiting and target.under_way < self._per_target:
+            self._serveable[target.name] = target

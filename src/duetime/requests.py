@@ -1,0 +1,270 @@
+"""What users send: the bodies of requests, checked, and turned into the model.
+
+These types are the one source of what is accepted: they decode the requests, their constraints
+make the error messages, and the API's description is generated from them. Every message names
+the field that is wrong.
+"""
+
+import re
+from datetime import datetime
+from hashlib import blake2b
+from typing import Annotated, Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from duetime.clock import Millis, from_datetime
+from duetime.durations import parse_duration
+from duetime.errors import InvalidRequest
+from duetime.model import DEFAULT_GROUP, Callback, HttpCallback, NatsCallback
+from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
+
+MOST_TAGS = 32
+
+# Printable text: control characters break logs, headers, and the text columns of some engines.
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=_PRINTABLE)]
+GroupName: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=128,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description="Letters, digits, `_` and `-`.",
+        examples=["billing"],
+    ),
+]
+Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128, pattern=_PRINTABLE)]
+Duration: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description='A duration: `"250ms"`, `"10s"`, `"15m"`, `"3d"`, `"1h30m"` or ISO 8601.',
+        examples=["10s", "PT15M"],
+    ),
+]
+Time: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description="A time as in RFC 3339, with its offset.",
+        examples=["2030-01-01T09:00:00Z"],
+    ),
+]
+Headers: TypeAlias = Annotated[
+    dict[str, str],
+    Meta(
+        description="Headers to send with the callback.",
+        examples=[{"Authorization": "Bearer token123"}],
+    ),
+]
+Json: TypeAlias = Annotated[Raw, Meta(description="Any JSON value.")]
+TimerKey: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=255,
+        pattern=_PRINTABLE,
+        description="Your own key for the timer, unique in its group.",
+        examples=["user-reminder-123"],
+    ),
+]
+
+
+class _Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A request body; a field that is not known is an error."""
+
+
+class HttpCallbackBody(_Body, tag="http"):
+    """An HTTP request to make when the timer is due."""
+
+    url: Annotated[
+        str,
+        Meta(
+            max_length=2048,
+            description="Where to send it: an http or https URL.",
+            examples=["https://api.example.com/webhook"],
+        ),
+    ]
+    method: Annotated[
+        str,
+        Meta(max_length=16, description="The HTTP method.", examples=["POST"]),
+    ] = "POST"
+    headers: Headers | None = None
+    payload: Json | UnsetType = UNSET
+    timeout: Duration = "30s"
+
+
+class NatsCallbackBody(_Body, tag="nats"):
+    """A NATS message to publish when the timer is due."""
+
+    topic: Annotated[str, Meta(min_length=1, max_length=255, examples=["events.timer.triggered"])]
+    key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    headers: Headers | None = None
+    payload: Json | UnsetType = UNSET
+    jetstream: bool = False
+
+
+CallbackBody: TypeAlias = HttpCallbackBody | NatsCallbackBody
+
+
+class RetryPolicyBody(_Body):
+    """When a failed attempt is tried again."""
+
+    max_attempts: Annotated[int, Meta(ge=1, le=1000)] = 1
+    initial_interval: Duration = "1s"
+    backoff_multiplier: Annotated[float, Meta(ge=1, le=100)] = 2.0
+    max_interval: Duration = "1h"
+    max_duration: Duration | None = None
+    jitter: Annotated[float, Meta(ge=0, le=1)] = 0.1
+
+
+class CreateTimer(_Body):
+    """A timer to create: when, and what to do then."""
+
+    callback: CallbackBody
+    execute_at: Time | None = None
+    delay: Duration | None = None
+    timezone: (
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description="The time zone of an `execute_at` that has no offset.",
+                examples=["Europe/Berlin"],
+            ),
+        ]
+        | None
+    ) = None
+    group: GroupName = DEFAULT_GROUP
+    timer_id: TimerKey | None = None
+    name: Text | None = None
+    tags: Annotated[list[Tag], Meta(max_length=MOST_TAGS)] = []
+    metadata: Json | UnsetType = UNSET
+    correlation_id: Text | None = None
+    retry_policy: RetryPolicyBody | None = None
+    deadline: Duration | None = None
+
+
+class UpdateTimer(_Body):
+    """What to change of a timer; what is not named stays as it is."""
+
+    execute_at: Time | UnsetType = UNSET
+    delay: Duration | UnsetType = UNSET
+    timezone: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
+    callback: CallbackBody | UnsetType = UNSET
+    name: Text | UnsetType | None = UNSET
+    tags: Annotated[list[Tag], Meta(max_length=MOST_TAGS)] | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
+    retry_policy: RetryPolicyBody | UnsetType = UNSET
+    deadline: Duration | UnsetType | None = UNSET
+
+
+class Batch(_Body):
+    """Many timers to create, each as in `POST /timers`."""
+
+    timers: Annotated[list[Raw], Meta(min_length=1, max_length=10_000)]
+
+
+# From bodies to the model ---------------------------------------------------------------------
+
+
+def to_callback(body: CallbackBody) -> Callback:
+    """The callback as the model knows it."""
+    payload = UNSET if body.payload is UNSET else body.payload.copy()
+    if isinstance(body, NatsCallbackBody):
+        return NatsCallback(
+            topic=body.topic,
+            key=body.key,
+            headers=body.headers or {},
+            payload=payload,
+            jetstream=body.jetstream,
+        )
+    return HttpCallback(
+        url=body.url,
+        method=body.method,
+        headers=body.headers or {},
+        payload=payload,
+        timeout=30_000 if body.timeout == "30s" else to_millis(body.timeout, "callback.timeout"),
+    )
+
+
+def to_retry_policy(body: RetryPolicyBody | None) -> RetryPolicy:
+    """The retry policy as the model knows it."""
+    if body is None:
+        return SINGLE_ATTEMPT
+    field = "retry_policy."
+    return RetryPolicy(
+        max_attempts=body.max_attempts,
+        initial_interval=to_millis(body.initial_interval, field + "initial_interval"),
+        backoff_multiplier=body.backoff_multiplier,
+        max_interval=to_millis(body.max_interval, field + "max_interval"),
+        max_duration=None
+        if body.max_duration is None
+        else to_millis(body.max_duration, field + "max_duration"),
+        jitter=body.jitter,
+    )
+
+
+def to_millis(duration: str, field: str) -> Millis:
+    """Read a duration, or say which field has none."""
+    try:
+        return parse_duration(duration)
+    except ValueError as error:
+        raise InvalidRequest(f"{field}: {error}") from None
+
+
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
+)
+
+
+def to_time(text: str, field: str, timezone: str | None = None) -> Millis:
+    """Read a time, or say which field has none."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise InvalidRequest(f'{field}: must be a time such as "2030-01-01T09:00:00Z"')
+    try:
+        at = datetime.fromisoformat(text.upper())
+    except ValueError as error:
+        raise InvalidRequest(f"{field}: {error}") from None
+    if match[1]:
+        if timezone is not None:
+            raise InvalidRequest(f"timezone: {field} has an offset already")
+    elif timezone is None:
+        raise InvalidRequest(f'{field}: needs an offset such as "Z", or a timezone')
+    else:
+        at = at.replace(tzinfo=_zone(timezone))
+    try:
+        return from_datetime(at)
+    except OverflowError:
+        raise InvalidRequest(f"{field}: out of range") from None
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise InvalidRequest(f"timezone: '{name}' is not a known time zone") from None
+
+
+def check_text(text: str, field: str, longest: int = 255) -> None:
+    """Refuse a text that came from a header or a path and that a body could not have had."""
+    if not 1 <= len(text) <= longest:
+        raise InvalidRequest(f"{field}: must have a length from 1 to {longest}")
+    if _NOT_PRINTABLE.search(text):
+        raise InvalidRequest(f"{field}: has a character that is not allowed here")
+
+
+def fingerprint(body: CreateTimer) -> str:
+    """A digest of what was asked for, to tell a repeated request from another one.
+
+    The correlation id is left out: a client that tries again may well be given a new one.
+    """
+    content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
+    content.pop("correlation_id", None)
+    canonical = msgspec.json.encode(content, order="sorted")
+    return blake2b(canonical, digest_size=16).hexdigest()

@@ -1,0 +1,172 @@
+"""How a timer becomes columns and comes back: what every SQL store writes the same way.
+
+The columns that an engine compares or indexes stand alone; the rest of a spec, of the progress
+and of an outcome is JSON text. The user's own JSON inside a spec (payload, metadata) is kept byte
+for byte.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from duetime.clock import Millis
+from duetime.model import (
+    UNTRIED,
+    Attempt,
+    Event,
+    Outcome,
+    Progress,
+    Spec,
+    Status,
+    Timer,
+)
+
+# The columns of a row by which it is read back; ``progress`` and ``spec`` follow as JSON.
+SCALARS = (
+    "id",
+    "tenant",
+    "group",
+    "timer_id",
+    "version",
+    "status",
+    "execute_at",
+    "wake_at",
+    "created_at",
+    "updated_at",
+    "executed_at",
+    "fingerprint",
+)
+# Those that are copies out of the spec or the id, written for the sake of indexes and never read.
+DERIVED = ("shard", "name", "correlation_id")
+COLUMNS = (*SCALARS, *DERIVED, "progress", "spec")
+
+Scalars: TypeAlias = tuple[
+    str,
+    str,
+    str,
+    str,
+    int,
+    Status,
+    Millis,
+    Millis | None,
+    Millis,
+    Millis,
+    Millis | None,
+    str | None,
+]
+Row: TypeAlias = tuple[Scalars, Progress, Raw]
+AttemptRow: TypeAlias = tuple[str, int, int, str, Millis, Millis, Millis | None, Outcome]
+
+_decode_spec = msgspec.json.Decoder(Spec).decode
+decode_rows = msgspec.json.Decoder(list[Row]).decode
+decode_attempts = msgspec.json.Decoder(list[AttemptRow]).decode
+decode_events = msgspec.json.Decoder(list[Event]).decode
+
+_SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
+
+_encode = msgspec.json.Encoder().encode
+_UNTRIED_TEXT = _encode(UNTRIED).decode()
+
+
+def to_json(value: Any) -> str:
+    """Write a value as JSON text, as an SQL parameter wants it."""
+    return _encode(value).decode()
+
+
+def progress_text(progress: Progress) -> str:
+    """The progress column; most timers are new, so theirs is written only once."""
+    return _UNTRIED_TEXT if progress is UNTRIED else to_json(progress)
+
+
+def to_columns(timer: Timer) -> tuple[Any, ...]:
+    """A timer as the values of COLUMNS."""
+    spec = timer.spec
+    return (
+        timer.id,
+        timer.tenant,
+        timer.group,
+        timer.timer_id,
+        timer.version,
+        timer.status.value,
+        timer.execute_at,
+        timer.wake_at,
+        timer.created_at,
+        timer.updated_at,
+        timer.executed_at,
+        timer.fingerprint,
+        timer.shard,
+        spec.name,
+        spec.correlation_id,
+        progress_text(timer.progress),
+        to_json(spec),
+    )
+
+
+def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw) -> Timer:
+    """The timer of a row: its SCALARS, its progress, and its spec as JSON.
+
+    The spec is copied out of the answer that it came in: its payload refers to the bytes that it
+    was decoded from, and one timer must not hold a whole page of them in memory.
+    """
+    return Timer(
+        id=scalars[0],
+        tenant=scalars[1],
+        group=scalars[2],
+        timer_id=scalars[3],
+        version=scalars[4],
+        status=scalars[5],
+        execute_at=scalars[6],
+        wake_at=scalars[7],
+        created_at=scalars[8],
+        updated_at=scalars[9],
+        executed_at=scalars[10],
+        fingerprint=scalars[11],
+        progress=progress,
+        spec=_decode_spec(spec.copy()),
+    )
+
+
+def attempt_columns(attempt: Attempt) -> tuple[Any, ...]:
+    """An attempt as the values of a row of the execution log."""
+    return (
+        attempt.timer,
+        attempt.occurrence,
+        attempt.attempt,
+        attempt.node,
+        attempt.started_at,
+        attempt.finished_at,
+        attempt.next_at,
+        to_json(attempt.outcome),
+    )
+
+
+def to_attempt(row: AttemptRow) -> Attempt:
+    """The attempt of a row of the execution log."""
+    return Attempt(
+        timer=row[0],
+        occurrence=row[1],
+        attempt=row[2],
+        node=row[3],
+        started_at=row[4],
+        finished_at=row[5],
+        next_at=row[6],
+        outcome=row[7],
+    )
+
+
+def prefix_end(prefix: str) -> str | None:
+    """The least text above every text that starts with the prefix; None if there is none.
+
+    A range needs no wildcards, so that none in the prefix has to be escaped.
+    """
+    while prefix:
+        last = ord(prefix[-1]) + 1
+        prefix = prefix[:-1]
+        if last == _SURROGATES.start:
+            last = _SURROGATES.stop
+        if last <= sys.maxunicode:
+            return prefix + chr(last)
+    return None

@@ -1,0 +1,226 @@
+"""What the readers read: each answer is one row, however many timers it holds.
+
+Python lets go of its lock for every row that it fetches, and has to queue up for it again behind a
+busy event loop. So SQLite writes the whole answer as one JSON text, with the specs copied into it
+as they are stored.
+"""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Due, Key, Page, Query, Record
+from duetime.stores.codec import (
+    SCALARS,
+    decode_attempts,
+    decode_events,
+    decode_rows,
+    prefix_end,
+    to_attempt,
+    to_json,
+    to_timer,
+)
+
+# The planner takes a partial index only where its condition stands in the query, word for word.
+FINISHED = "status IN ('completed', 'failed', 'canceled')"
+_SETTLED = "status IN ('completed', 'failed', 'canceled', 'paused')"
+_SETTLED_STATUSES = {Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.PAUSED}
+
+_EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
+
+LONGEST = 512  # timers in one answer, which SQLite limits to a billion bytes
+
+_NAMES = ", ".join(f't."{column}"' for column in SCALARS)
+_PARTS = f"{_NAMES}, t.progress, t.spec"
+_ANSWER = (
+    f"SELECT '[' || group_concat('[' || json_array({_NAMES}) || ',' || t.progress || ',' || t.spec "
+    "|| ']') || ']'"
+)
+
+GETTING = f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
+GETTING_BY_KEY = (
+    f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t "
+    "ON t.tenant = json_extract(asked.value, '$[0]') "
+    "AND t.\"group\" = json_extract(asked.value, '$[1]') "
+    "AND t.timer_id = json_extract(asked.value, '$[2]')"
+)
+READING_ATTEMPTS = (
+    "SELECT '[' || group_concat(line) || ']' FROM (SELECT "
+    "rtrim(json_array(timer, occurrence, attempt, node, started_at, finished_at, next_at), ']') "
+    "|| ',' || outcome || ']' AS line FROM attempts "
+    "WHERE timer = ? AND (occurrence, attempt) > (?, ?) ORDER BY occurrence, attempt LIMIT ?)"
+)
+READING_RECORDS = (
+    "SELECT json_group_array(json_array(name, version, hex(data))) FROM "
+    "(SELECT name, version, data FROM records WHERE kind = ? ORDER BY name)"
+)
+
+
+def ping(connection: sqlite3.Connection) -> None:
+    """Reach the file: the header of a database that is gone or broken does not answer."""
+    connection.execute("SELECT count(*) FROM schema_history").fetchone()
+
+
+def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | None]:
+    """Timers by id, one answer for each that was asked for."""
+    found: dict[str, Timer] = {}
+    for start in range(0, len(asked), LONGEST):
+        wanted = to_json(list(set(asked[start : start + LONGEST])))
+        found.update((timer.id, timer) for timer in _timers(connection, GETTING, (wanted,)))
+    return [found.get(id_) for id_ in asked]
+
+
+def get_by_key(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Timer | None]:
+    """Timers by key, one answer for each that was asked for."""
+    names = [key[:3] for key in keys]
+    found: dict[tuple[str, str, str], Timer] = {}
+    for start in range(0, len(names), LONGEST):
+        wanted = to_json(list(set(names[start : start + LONGEST])))
+        for timer in _timers(connection, GETTING_BY_KEY, (wanted,)):
+            found[timer.tenant, timer.group, timer.timer_id] = timer
+    return [found.get(name) for name in names]
+
+
+def due(
+    connection: sqlite3.Connection,
+    shards: str | None,
+    after: Due | None,
+    before: Millis,
+    limit: int,
+) -> list[Timer]:
+    """What wakes up until then, in order."""
+    timers: list[Timer] = []
+    while len(timers) < limit:
+        length = min(limit - len(timers), LONGEST)
+        wake_at, id_ = after or (_EARLIEST, "")
+        part = _timers(connection, waking(shards), (before, wake_at, id_, shards, length))
+        timers += part
+        if len(part) < length:
+            break
+        after = Due(part[-1].wake_at or 0, part[-1].id)
+    return timers
+
+
+def waking(shards: str | None) -> str:
+    """The due query: its parameters are before, wake_at and id of the last, shards, limit."""
+    return (
+        f"{_ANSWER} FROM (SELECT {_PARTS} FROM timers AS t WHERE t.wake_at <= ?1 "
+        f"AND (t.wake_at, t.id) > (?2, ?3){in_shards(shards, 4)} "
+        "ORDER BY t.wake_at, t.id LIMIT ?5) AS t"
+    )
+
+
+def shard_list(shards: Collection[int]) -> str | None:
+    """The shards as a parameter; None where all are meant, which needs no filter."""
+    return None if len(shards) == ids.SHARDS else to_json(list(shards))
+
+
+def in_shards(shards: str | None, place: int) -> str:
+    """The condition on the shard, with its parameter's number."""
+    return "" if shards is None else f" AND shard IN (SELECT value FROM json_each(?{place}))"
+
+
+def search(connection: sqlite3.Connection, query: Query) -> Page:
+    """A page of one tenant's timers."""
+    statement, values = listing(query)
+    timers = _timers(connection, statement, values)
+    if not query.with_total:
+        return Page(timers)
+    conditions, values = _conditions(query)
+    (total,) = connection.execute(
+        f"SELECT count(*) FROM timers AS t WHERE {conditions}",
+        values,
+    ).fetchone()
+    return Page(timers, total)
+
+
+def listing(query: Query) -> tuple[str, list[Any]]:
+    """The statement of a search, and its parameters."""
+    conditions, values = _conditions(query)
+    if query.after is not None:
+        sign = "<" if query.descending else ">"
+        conditions += f" AND (t.{query.sort}, t.id) {sign} (?, ?)"
+        values += query.after
+    way = "DESC" if query.descending else "ASC"
+    statement = (
+        f"{_ANSWER} FROM (SELECT {_PARTS} FROM timers AS t WHERE {conditions} "
+        f"ORDER BY t.{query.sort} {way}, t.id {way} LIMIT ? OFFSET ?) AS t"
+    )
+    return statement, [*values, query.limit, query.offset]
+
+
+def _conditions(query: Query) -> tuple[str, list[Any]]:
+    """What a timer must be to be found; the cursor is not part of it, as the total ignores it."""
+    name_from = query.name_prefix or None
+    asked: tuple[tuple[str, Any], ...] = (
+        ("t.tenant = ?", query.tenant),
+        ("t.status = ?", query.status and query.status.value),
+        ('t."group" = ?', query.group),
+        ("t.correlation_id = ?", query.correlation_id),
+        ("t.name >= ?", name_from),
+        ("t.name < ?", name_from and prefix_end(name_from)),
+        ("t.created_at >= ?", query.created_after),
+        ("t.created_at < ?", query.created_before),
+        ("t.execute_at >= ?", query.execute_after),
+        ("t.execute_at < ?", query.execute_before),
+    )
+    conditions = [condition for condition, value in asked if value is not None]
+    values = [value for _, value in asked if value is not None]
+    if query.status in _SETTLED_STATUSES:
+        conditions.append(f"t.{_SETTLED}")
+    if query.tag is not None:
+        conditions.append("t.id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
+        values += (query.tenant, query.tag)
+    return " AND ".join(conditions), values
+
+
+def attempts(
+    connection: sqlite3.Connection, timer: str, after: tuple[int, int] | None, limit: int
+) -> list[Attempt]:
+    """A timer's execution log, in order."""
+    text = _one(connection, READING_ATTEMPTS, (timer, *(after or (_EARLIEST, 0)), limit))
+    return [] if text is None else [to_attempt(row) for row in decode_attempts(text)]
+
+
+def events(
+    connection: sqlite3.Connection, shards: str | None, after: str | None, limit: int
+) -> list[Event]:
+    """What is still to be told, by id."""
+    text = _one(connection, reading_events(shards), (after or "", shards, limit))
+    return [] if text is None else decode_events(text)
+
+
+def reading_events(shards: str | None) -> str:
+    """The query for events: its parameters are the id of the last, shards, and limit."""
+    return (
+        "SELECT '[' || group_concat(body) || ']' FROM (SELECT body FROM events "
+        f"WHERE id > ?1{in_shards(shards, 2)} ORDER BY id LIMIT ?3)"
+    )
+
+
+def records(connection: sqlite3.Connection, kind: str) -> list[Record]:
+    """Every document of a kind, by name."""
+    found = _decode_records(_one(connection, READING_RECORDS, (kind,)) or "[]")
+    return [
+        Record(kind=kind, name=name, version=version, data=bytes.fromhex(data))
+        for name, version, data in found
+    ]
+
+
+_decode_records = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
+
+
+def _timers(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[Timer]:
+    text = _one(connection, statement, values)
+    return [] if text is None else [to_timer(*row) for row in decode_rows(text)]
+
+
+def _one(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> str | None:
+    """The one value of the one row of an answer."""
+    ((text,),) = connection.execute(statement, values).fetchall()
+    return None if text is None else str(text)

@@ -1,0 +1,70 @@
+"""What the tests of delivery share: a receiver, a sender that may call it, and timers."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from duetime.clock import SystemClock
+from duetime.delivery.egress import Egress
+from duetime.delivery.http import HttpSender
+from duetime.model import HttpCallback, Progress, Spec, Status, Timer
+from tests.delivery.receiver import Receiver
+
+MakeTimer = Callable[..., Timer]
+MakeSender = Callable[..., HttpSender]
+
+
+def make_timer(
+    url: str,
+    *,
+    attempt: int = 1,
+    occurrence: int = 1,
+    correlation_id: str = "order-4711",
+    **callback: Any,
+) -> Timer:
+    """A timer in mid-attempt."""
+    return Timer(
+        id="0197734e-7000-7abc-8def-0123456789ab",
+        tenant="default",
+        group="default",
+        timer_id="remind",
+        status=Status.EXECUTING,
+        execute_at=1_750_000_000_000,
+        wake_at=1_750_000_060_000,
+        created_at=1_749_000_000_000,
+        updated_at=1_750_000_000_000,
+        spec=Spec(callback=HttpCallback(url=url, **callback), correlation_id=correlation_id),
+        progress=Progress(attempt=attempt, occurrence=occurrence),
+    )
+
+
+def mine() -> bool:
+    return True
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+async def make_sender() -> AsyncIterator[MakeSender]:
+    made: list[HttpSender] = []
+
+    def make(
+        allow: str = "", *, loopback: bool = True, clock: Any = None, **options: Any
+    ) -> HttpSender:
+        egress = Egress.parse(allow, loopback=loopback)
+        made.append(HttpSender(clock or SystemClock(), egress, **options))
+        return made[-1]
+
+    yield make
+    for sender in made:
+        await sender.close()
+
+
+@pytest.fixture
+def sender(make_sender: MakeSender) -> HttpSender:
+    return make_sender()

@@ -1,0 +1,150 @@
+"""What is wrong with a callback is said when it is created, by the name of the field."""
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from duetime.delivery.http import HttpSender
+from duetime.model import HttpCallback, NatsCallback
+
+URL = "https://receiver.example/hook"
+NOT_A_URL = "callback.url: must be an http or https URL"
+USERINFO = (
+    "callback.url: must not contain a user name or password;"
+    " send them in callback.headers, as Authorization"
+)
+OWNED = [
+    *("Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer"),
+    *("Keep-Alive", "Expect", "Proxy-Authorization", "proxy-connection"),
+    *("webhook-id", "Webhook-Signature", "WEBHOOK-TIMESTAMP", "webhook-anything"),
+]
+
+
+def problem(sender: HttpSender, url: str = URL, **callback: Any) -> str | None:
+    return sender.problem(HttpCallback(url=url, **callback))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://receiver.example", "HTTPS://Receiver.Example:8443/a?b=c#d", "http://10.0.0.1/"),
+        *("http://[::1]:8080/", "https://bücher.example/ü", "http://localhost./", "http://a_b/"),
+    ],
+)
+async def test_good_url(sender: HttpSender, url: str):
+    """A URL with http or https and a host is accepted, whether or not it may be called later."""
+    assert problem(sender, url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "receiver.example/hook", "/hook", "ftp://receiver.example/", "file:///etc/passwd"),
+        *("http:receiver.example", "http://", "http:///hook", "https://?q", "javascript:alert(1)"),
+        *("http://receiver.example:0/", "http://receiver.example:65536/", "http://a b/"),
+        *("http://receiver.example/\nX: y", " http://receiver.example", "http://[fe80::1%25eth0]/"),
+        *("http://a`b/", "http://a(b/", "http://1.2.3.4.5/", f"http://{'a' * 254}/"),
+    ],
+)
+async def test_bad_url(sender: HttpSender, url: str):
+    """Anything else is refused in the same words."""
+    assert problem(sender, url) == NOT_A_URL
+
+
+async def test_longest_url(sender: HttpSender):
+    """A URL has at most 2,048 characters."""
+    assert problem(sender, URL.ljust(2048, "x")) is None
+    assert problem(sender, URL.ljust(2049, "x")) == "callback.url: must be at most 2048 characters"
+
+
+@pytest.mark.parametrize("userinfo", ["me:secret", "me", ":secret"])
+async def test_userinfo(sender: HttpSender, userinfo: str):
+    """Credentials do not belong into the URL; the sentence says where they do, without them."""
+    assert problem(sender, f"https://{userinfo}@receiver.example/") == USERINFO
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
+async def test_good_method(sender: HttpSender, method: str):
+    """The seven usual methods are accepted."""
+    assert problem(sender, method=method) is None
+
+
+@pytest.mark.parametrize("method", ["", "post", "CONNECT", "TRACE", "GET /"])
+async def test_bad_method(sender: HttpSender, method: str):
+    """Any other is refused, with the list."""
+    assert problem(sender, method=method) == (
+        "callback.method: must be one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"
+    )
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_payload_without_a_body_to_carry_it(sender: HttpSender, method: str):
+    """A payload that the method cannot carry is refused rather than dropped."""
+    assert problem(sender, method=method, payload=Raw(b"{}")) == (
+        f"callback.payload: a {method} request has no body;"
+        " use POST, or put the data into callback.url"
+    )
+
+
+@pytest.mark.parametrize("name", OWNED)
+async def test_owned_header(sender: HttpSender, name: str):
+    """Headers that Duetime or HTTP itself owns cannot be set, in any spelling."""
+    assert problem(sender, headers={name: "x"}) == (
+        f"callback.headers: {name} cannot be set, as Duetime or HTTP itself sets it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({"": "x"}, "'' is not a valid header name"),
+        ({"a b": "x"}, "'a b' is not a valid header name"),
+        ({"a\r\nb": "x"}, "'a\\r\\nb' is not a valid header name"),
+        ({"ü": "x"}, "'ü' is not a valid header name"),
+        ({"X-A": "s3cret\r\nX-B: c"}, "the value of X-A must be printable ASCII text"),
+        ({"X-A": "s3cret\0"}, "the value of X-A must be printable ASCII text"),
+        ({"X-A": "s3cret ü"}, "the value of X-A must be printable ASCII text"),
+        ({"X-A": "1", "x-a": "2"}, "x-a is given twice"),
+        ({f"X-{n}": "x" for n in range(65)}, "at most 64 are possible"),
+        ({"X-A": "x" * 16_384}, "must be at most 16384 bytes together"),
+    ],
+)
+async def test_bad_headers(sender: HttpSender, headers: dict[str, str], words: str):
+    """Headers that cannot be sent are refused by name; their values are never shown."""
+    assert problem(sender, headers=headers) == f"callback.headers: {words}"
+
+
+async def test_good_headers(sender: HttpSender):
+    """What can be sent is accepted."""
+    headers = {f"X-{n}": "x\tand y" for n in range(63)} | {"Authorization": "Bearer ~x=="}
+    assert problem(sender, headers=headers) is None
+
+
+@pytest.mark.parametrize(("timeout", "good"), [(0, 0), (1, 1), (600_000, 1), (600_001, 0), (-1, 0)])
+async def test_timeout(sender: HttpSender, timeout: int, good: int):
+    """A timeout lies between a millisecond and ten minutes."""
+    words = None if good else "callback.timeout: must be between 1ms and 10m"
+    assert problem(sender, timeout=timeout) == words
+
+
+async def test_nats(sender: HttpSender):
+    """This sender alone does not know NATS, and says so."""
+    callback = NatsCallback(topic="orders")
+    assert sender.problem(callback) == "callback.type: nats is not configured on this server"
+    assert sender.target(callback) == "nats:orders"
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("https://Receiver.Example/a", "https://receiver.example:443"),
+        ("http://receiver.example:8080/b?c", "http://receiver.example:8080"),
+        ("http://2130706433/", "http://127.0.0.1:80"),
+        ("http://[0:0::1]/", "http://[::1]:80"),
+        ("https://bücher.example", "https://xn--bcher-kva.example:443"),
+    ],
+)
+async def test_target(sender: HttpSender, url: str, target: str):
+    """Limits are counted against the origin, however it is spelled."""
+    assert sender.target(HttpCallback(url=url)) == target

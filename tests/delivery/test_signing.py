@@ -1,0 +1,44 @@
+"""Signing, against the vectors that Standard Webhooks publishes."""
+
+import pytest
+
+from duetime.delivery.signing import parse_secret, sign, signatures
+from duetime.errors import ConfigurationError
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+ID, TIMESTAMP, BODY = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
+SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_published_vector():
+    """The specification's own example comes out the same."""
+    assert sign(parse_secret(SECRET), ID, TIMESTAMP, BODY) == SIGNATURE
+
+
+def test_every_active_secret_signs():
+    """While secrets rotate there is one signature for each, separated by a space."""
+    other = bytes(range(32))
+    both = signatures([parse_secret(SECRET), other], ID, TIMESTAMP, BODY)
+    assert both == f"{SIGNATURE} {sign(other, ID, TIMESTAMP, BODY)}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsec_",
+        "whsec_c2hvcnQ=",
+        "whsec_not*base64*at*all*not*base64*at*all",
+        "whsec_" + "QUFB" * 40,
+    ],
+    ids=["empty", "no prefix", "nothing", "too short", "not base64", "too long"],
+)
+def test_bad_secret_is_named_and_never_shown(text: str):
+    """A bad secret is refused by the name of its variable, without quoting it."""
+    with pytest.raises(ConfigurationError) as caught:
+        parse_secret(text)
+    assert str(caught.value).startswith("SIGNING_SECRETS: ")
+    secret = text.removeprefix("whsec_")
+    assert not secret or secret not in str(caught.value)
+    assert caught.value.__cause__ is None
