@@ -195,8 +195,8 @@ def test_all_pages_are_followed(timer, service):
 
 def test_attempts_are_a_table(timer, service):
     """Each with what came of it."""
-    outcome = {"kind": "http", "status_code": 503, "latency_ms": 12, "error": "HTTP 503"}
-    service.answer = lambda _: ok({"attempts": [{"attempt": 1, "outcome": outcome}]})
+    first = {"kind": "http", "status_code": 503, "latency_ms": 12, "error": "HTTP 503"}
+    service.answer = lambda _: ok({"attempts": [{"attempt": 1, **first}]})
     out = timer("attempts", ID).out
     assert out.splitlines()[1].split() == ["1", "-", "http", "503", "12", "ms", "-", "HTTP", "503"]
 
