@@ -101,6 +101,13 @@ def test_a_key_file_without_a_key_is_told(tmp_path):
         keep_key(path)
 
 
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
+    """In one sentence."""
+    (tmp_path / "data").write_text("a file where a directory should be")
+    with pytest.raises(ConfigurationError, match=r"duetime.key: cannot be written: "):
+        keep_key(tmp_path / "data" / "duetime.key")
+
+
 def test_no_key_file_is_no_key(tmp_path):
     """The command line then calls without one."""
     assert read_key(tmp_path / "duetime.key") is None

@@ -184,3 +184,14 @@ def test_json_lines_carry_everything(capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["lateness_ms"], told["body"]) == (1, {"a": 1})
     assert told["headers"] == {"x-timer-due": str(NOW - 1)}
+
+
+async def test_it_ends_when_nobody_reads_what_it_prints(spawn):
+    """`duetime receiver | head` answers what came, and ends without a traceback."""
+    process = spawn("receiver", "--port", "0")
+    head = await asyncio.to_thread(process.stdout.readline)
+    process.stdout.close()
+    port = int(head.rpartition(":")[2])
+    await talk(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", answer=ANSWER)
+    assert await asyncio.to_thread(process.wait, 10) == 141
+    assert process.stderr.read() == ""
