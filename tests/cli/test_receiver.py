@@ -7,8 +7,9 @@ import socket
 
 import pytest
 
+from duetime.cli.arrival import Arrival
 from duetime.cli.output import Screen
-from duetime.cli.receiver import Arrival, running_receiver
+from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import as_line, printing
 from duetime.testing import FakeClock
 

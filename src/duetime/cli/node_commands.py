@@ -62,11 +62,9 @@ A node does this itself when it starts; running it twice, or at the same time, d
 def _serve(args: argparse.Namespace) -> int:
     settings = settings_from(args, required=["API_KEY"])
     # Imported here: what runs a node is not loaded by the commands that call one.
-    from duetime.cli.node import (  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
-        run_node,
-    )
+    from duetime.cli.node import run_node  # noqa: PLC0415
 
-    return int(run_node(settings, dev=False))
+    return run_node(settings, dev=False)
 
 
 def _dev(args: argparse.Namespace) -> int:
@@ -76,18 +74,14 @@ def _dev(args: argparse.Namespace) -> int:
         api_key=settings.api_key or keep_key(key_path(settings.database_url)),
         egress_allow=(*settings.egress_allow, *LOOPBACK),
     )
-    from duetime.cli.node import (  # noqa: PLC0415 - see _serve
-        run_node,
-    )
+    from duetime.cli.node import run_node  # noqa: PLC0415
 
-    return int(run_node(settings, dev=True))
+    return run_node(settings, dev=True)
 
 
 def _migrate(args: argparse.Namespace) -> int:
     settings = settings_from(args)
-    from duetime.stores.opening import (  # type: ignore[attr-defined,unused-ignore] # noqa: PLC0415
-        open_store,
-    )
+    from duetime.stores.opening import open_store  # noqa: PLC0415
 
     async def migrate() -> None:
         store = open_store(settings.database_url, sqlite_synchronous=settings.sqlite_synchronous)

@@ -2,45 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import NamedTuple, cast
+from typing import cast
 
 import httptools
 
-from duetime.clock import Clock, Millis, SystemClock, from_datetime
+from duetime.cli.arrival import Arrival, OnArrival
+from duetime.clock import Clock, Millis, SystemClock
 
 _MOST_BYTES = 16 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
-
-
-class Arrival(NamedTuple):
-    """A callback that came in."""
-
-    at: Millis
-    method: str
-    path: str
-    headers: dict[str, str]  # by lower-case name
-    body: bytes
-
-    @property
-    def attempt(self) -> str | None:
-        return self.headers.get("x-timer-attempt")
-
-    @property
-    def lateness(self) -> Millis | None:
-        """How long after its due time it came, if it said when that was."""
-        due = self.headers.get("x-timer-due", "")
-        try:
-            due_at = int(due) if due.isdigit() else from_datetime(datetime.fromisoformat(due))
-        except (ValueError, OverflowError):
-            return None
-        return self.at - due_at
-
-
-OnArrival = Callable[[Arrival], None]
 
 
 @asynccontextmanager
