@@ -29,6 +29,9 @@ log = logging.getLogger("duetime.engine")
 # A part that has made no pass for so long, in seconds, is not alive.
 STALLED = 15.0
 
+# How long, in seconds, a callback that was told to end may take to do so.
+LAST_CHANCE = 1.0
+
 
 class Engine:
     """One node's engine."""
@@ -146,7 +149,8 @@ class Engine:
         if not await self._clock.wait(all_ended, seconds):
             handed_back = [task for task in tasks if task.cancel()]
             log.info("stopping: handing back %d callbacks", len(handed_back))
-        await waiting
+            await self._clock.wait(all_ended, LAST_CHANCE)
+        waiting.cancel()
 
     async def _read(self) -> float:
         pause = await self.reader.step()
