@@ -115,7 +115,7 @@ class Receiver:
     async def _raw(
         self, request: Request, _: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        text = dict(parse_qsl(urlsplit(request.path).query))["text"]
+        text = dict(parse_qsl(urlsplit(request.path).query)).get("text", "")
         writer.write(text.encode())
         await writer.drain()
         raise ConnectionError

@@ -84,9 +84,7 @@ class HttpSender:
         try:
             outcome = await self._attempt(timer, callback, started, is_mine)
         except Exception as error:  # noqa: BLE001 - whatever happens, an attempt has an outcome
-            _log.exception("timer %s: the attempt failed in an unforeseen way", timer.id)
-            reason = error.args[0] if error.args else type(error).__name__
-            outcome = Outcome(kind=Kind.NETWORK, error=f"cannot send: {reason}", retryable=True)
+            outcome = _unforeseen(timer, callback, error)
         if outcome.latency_ms is None and outcome.kind is not Kind.UNSENT:
             return replace(outcome, latency_ms=self._since(started))
         return outcome
@@ -179,3 +177,12 @@ class HttpSender:
 
     def _since(self, started: float) -> Millis:
         return round(1000 * (self._clock.monotonic() - started))
+
+
+def _unforeseen(timer: Timer, callback: HttpCallback, error: Exception) -> Outcome:
+    # A callback that was stored past the check: the library's message may quote a header's value.
+    if problem := problem_of(callback):
+        return Outcome(kind=Kind.NETWORK, error=f"cannot send: {problem}")
+    _log.error("timer %s: the attempt failed in an unforeseen way", timer.id, exc_info=error)
+    reason = error.args[0] if error.args else type(error).__name__
+    return Outcome(kind=Kind.NETWORK, error=f"cannot send: {reason}", retryable=True)

@@ -120,8 +120,9 @@ class Engine:
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
         await self._finish_under_way(drain_for)
-        self._committing.stop()
-        await self._clock.wait(self._committing.ended, drain_for)
+        for loop in (self._committing, self._meeting):
+            loop.stop()
+            await self._clock.wait(loop.ended, drain_for)
         try:
             while self.committer.has_unwritten:
                 await self.committer.step()
@@ -133,7 +134,6 @@ class Engine:
                 error,
                 len(self.committer),
             )
-        self._meeting.stop()
 
     async def _finish_under_way(self, seconds: float) -> None:
         tasks = [claim.task for claim in self.committer.under_way if claim.task is not None]
