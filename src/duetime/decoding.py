@@ -9,6 +9,7 @@ from msgspec import Raw
 from duetime.errors import InvalidRequest
 
 DEEPEST = 64  # levels of nesting in a body
+UNKNOWN_VALUE = "'{}' is not one of the known values"
 
 BodyT = TypeVar("BodyT")
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -68,7 +69,8 @@ _WORDS = (
     (re.compile(r"^Expected `(\w+)` of length (.*)$"), r"must have a length \2"),
     (re.compile(r"^Expected `(\w+)` (>=|<=|<|>) (.*)$"), r"must be \2 \3"),
     (re.compile(r"^Expected `str` matching regex .*$"), "has a character that is not allowed here"),
-    (re.compile(r"^Invalid value '(.*)'$"), r"'\1' is not one of the known values"),
+    (re.compile(r"^Invalid (?:enum )?value '(.*)'$", re.DOTALL), UNKNOWN_VALUE.format(r"\1")),
+    (re.compile(r"^Expected `(.*)`$"), r"must be \1"),
 )
 _TYPES = {"str": "a string", "int": "an integer", "float": "a number", "bool": "true or false"}
 _TYPES |= {"object": "an object", "array": "an array", "null": "null"}
@@ -87,7 +89,7 @@ def sentence(text: str) -> str:
         if pattern.match(text):
             text = pattern.sub(words, text)
             break
-    text = re.sub(r"(?<=must be )[\w| ]+(?=, not)|(?<=, not )\w+$", _type_name, text)
+    text = re.sub(r"(?<=must be )[\w| ]+(?=, not|$)|(?<=, not )\w+$", _type_name, text)
     return f"{path or 'body'}: {text}"
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from duetime.api.envelope import Reply
-from duetime.decoding import check_bytes, decode, sentence
+from duetime.decoding import UNKNOWN_VALUE, check_bytes, decode, sentence
 from duetime.errors import InvalidRequest
 
 BodyT = TypeVar("BodyT")
@@ -64,11 +64,15 @@ class Request:
         if len(given) != len(pairs):
             raise InvalidRequest("query: a parameter is given twice")
         try:
-            return msgspec.convert(given, type_, strict=False)
+            parameters = msgspec.convert(given, type_, strict=False)
         except msgspec.ValidationError as error:
             raise InvalidRequest(
                 sentence(str(error)).replace("unknown field", "unknown parameter")
             ) from None
+        for name, text in given.items():
+            if getattr(parameters, name) is None:  # "null" was taken for none at all
+                raise InvalidRequest(f"{name}: {UNKNOWN_VALUE.format(text)}")
+        return parameters
 
 
 Handler = Callable[[Request], Awaitable[Reply]]
