@@ -23,7 +23,9 @@ from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
 MOST_TAGS = 32
 
 # Printable text: control characters break logs, headers, and the text columns of some engines.
-_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+# A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.
+_END = r"$(?!\n)"
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
 _NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=_PRINTABLE)]
@@ -32,7 +34,7 @@ GroupName: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=128,
-        pattern=r"^[A-Za-z0-9_-]+$",
+        pattern=r"^[A-Za-z0-9_-]+" + _END,
         description="Letters, digits, `_` and `-`.",
         examples=["billing"],
     ),
