@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from duetime.clock import Millis, from_datetime
+from duetime.clock import LATEST, Millis, from_datetime
 from duetime.durations import parse_duration
 from duetime.errors import InvalidRequest
 from duetime.model import DEFAULT_GROUP, Callback, HttpCallback, NatsCallback
@@ -241,9 +241,12 @@ def to_time(text: str, field: str, timezone: str | None = None) -> Millis:
     else:
         at = at.replace(tzinfo=_zone(timezone))
     try:
-        return from_datetime(at)
+        millis = from_datetime(at)
     except OverflowError:
         raise InvalidRequest(f"{field}: out of range") from None
+    if millis > LATEST:  # its last fraction of a second was rounded up into the next year
+        raise InvalidRequest(f"{field}: out of range")
+    return millis
 
 
 def _zone(name: str) -> ZoneInfo:
