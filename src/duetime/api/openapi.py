@@ -64,7 +64,7 @@ def describe(operations: list[Operation]) -> dict[str, Any]:
     }
     paths: dict[str, Any] = {}
     for operation in operations:
-        path = operation.path.replace(":path", "")
+        path = operation.path.replace(":key", "")
         described = _operation(operation, schema_of, components)
         paths.setdefault(path, {})[operation.method.lower()] = described
     parameter_types = {op.parameters.__name__ for op in operations if op.parameters}
