@@ -6,6 +6,7 @@ is tried on what it has become.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -118,9 +119,10 @@ class Service:
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
-                timer, is_new = await self.create(tenant, body)
-                if is_new:
-                    return timer, True
+                with suppress(Conflict):  # somebody was faster: this one replaces theirs
+                    timer, is_new = await self.create(tenant, body)
+                    if is_new:
+                        return timer, True
                 continue
             _check_version(old, if_match)
             new = model.replace(
