@@ -89,7 +89,14 @@ class Service:
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        timer = self._new_timer(tenant, body)
+        try:
+            timer = self._new_timer(tenant, body)
+        except InvalidRequest:
+            if body.timer_id is not None:
+                [made] = await self._made_before(tenant, [body])
+                if made is not None:
+                    return made, False
+            raise
         try:
             existing = await self._inserts.submit(Insert(timer))
         except StoreUnavailable:
@@ -100,7 +107,7 @@ class Service:
         self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
     ) -> list[tuple[Timer, bool] | DuetimeError]:
         """Create many timers; one timer's failure never stops the others."""
-        drafts = [self._draft(tenant, body) for body in bodies]
+        drafts = await self._drafts(tenant, bodies)
         timers = [draft for draft in drafts if isinstance(draft, Timer)]
         stored = iter(await self._insert_many(timers))
         return [
@@ -255,6 +262,39 @@ class Service:
             ),
             fingerprint=None if body.timer_id is None else fingerprint(body),
         )
+
+    async def _drafts(
+        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+    ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
+        drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
+        refused: list[tuple[int, CreateTimer]] = []
+        for place, body in enumerate(bodies):
+            drafts.append(draft := self._draft(tenant, body))
+            if (
+                isinstance(draft, InvalidRequest)
+                and isinstance(body, CreateTimer)
+                and body.timer_id
+            ):
+                refused.append((place, body))
+        made = await self._made_before(tenant, [body for _, body in refused])
+        for (place, _), timer in zip(refused, made, strict=True):
+            if timer is not None:
+                drafts[place] = timer, False
+        return drafts
+
+    async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
+        """For bodies with a timer_id, the timer that the very same one made, if one did.
+
+        A request that is repeated because its answer was lost may by then ask for the past.
+        """
+        if not bodies:
+            return []
+        keys = [self._key(tenant, body.group, body.timer_id or "") for body in bodies]
+        found = await self._read(self._store.get_by_key(keys))
+        return [
+            timer if timer is not None and timer.fingerprint == fingerprint(body) else None
+            for body, timer in zip(bodies, found, strict=True)
+        ]
 
     def _draft(self, tenant: str, body: CreateTimer | DuetimeError) -> Timer | DuetimeError:
         if isinstance(body, DuetimeError):

@@ -111,7 +111,7 @@ class Timers:
                 tag="Timers",
                 body=Batch,
                 answer=BatchView,
-                failures=(400, 413, 500),
+                failures=(400, 413, 500, 503),
                 is_bulk=True,
             ),
             Operation(
