@@ -110,6 +110,7 @@ class Timers:
                 summary="Create many timers",
                 tag="Timers",
                 body=Batch,
+                headers=("X-Correlation-ID",),
                 answer=BatchView,
                 failures=(400, 413, 500, 503),
                 is_bulk=True,
@@ -188,13 +189,18 @@ class Timers:
         bodies: list[CreateTimer | DuetimeError] = []
         for item in request.decode(Batch).timers:
             try:
-                bodies.append(decode(item, CreateTimer))
+                body = decode(item, CreateTimer)
             except InvalidRequest as error:
                 bodies.append(error)
+            else:
+                body.correlation_id = correlation_id_of(request, body)
+                bodies.append(body)
         answers = await self._service.create_many(request.tenant, bodies)
-        items = [_batch_item(answer) for answer in answers]
-        failed = sum(item.code != 0 for item in items)
-        data = BatchView(items, created=len(items) - failed, failed=failed)
+        data = BatchView(
+            [_batch_item(answer) for answer in answers],
+            created=sum(isinstance(answer, tuple) and answer[1] for answer in answers),
+            failed=sum(isinstance(answer, DuetimeError) for answer in answers),
+        )
         return Reply(200, "batch processed", data)
 
     async def list(self, request: Request) -> Reply:
