@@ -225,8 +225,10 @@ _RFC3339 = re.compile(
 )
 
 
-def to_time(text: str, field: str, timezone: str | None = None) -> Millis:
-    """Read a time, or say which field has none."""
+def to_time(
+    text: str, field: str, timezone: str | None = None, *, in_zones: bool = False
+) -> Millis:
+    """Read a time, or say which field has none; ``in_zones``: a timezone can go with it."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise InvalidRequest(f'{field}: must be a time such as "2030-01-01T09:00:00Z"')
@@ -238,7 +240,8 @@ def to_time(text: str, field: str, timezone: str | None = None) -> Millis:
         if timezone is not None:
             raise InvalidRequest(f"timezone: {field} has an offset already")
     elif timezone is None:
-        raise InvalidRequest(f'{field}: needs an offset such as "Z", or a timezone')
+        or_else = ", or a timezone" if in_zones else ""
+        raise InvalidRequest(f'{field}: needs an offset such as "Z"{or_else}')
     else:
         at = at.replace(tzinfo=_zone(timezone))
     try:

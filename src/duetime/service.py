@@ -330,7 +330,7 @@ class Service:
         if execute_at is not None:
             if delay is not None:
                 raise InvalidRequest("delay: cannot be given together with execute_at")
-            at = to_time(execute_at, "execute_at", timezone)
+            at = to_time(execute_at, "execute_at", timezone, in_zones=True)
             if at < now + self._min_delay:
                 raise InvalidRequest("execute_at must be in the future")
             return at
