@@ -43,6 +43,7 @@ from duetime.stores import Query
 
 PlaceT = TypeVar("PlaceT")
 _ETAG = re.compile(r'(?:W/)?"?(\d{1,18})"?', re.ASCII)
+_Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with
 Cursor = Annotated[str, Meta(max_length=1024, description="`next_cursor` of the page before.")]
 
 
@@ -223,7 +224,7 @@ class Timers:
                 descending=given.order == "desc",
                 limit=given.limit,
                 offset=given.offset,
-                after=_read_cursor(given.cursor, tuple[int, str]),
+                after=_read_cursor(given.cursor, tuple[_Int64, str]),
                 with_total=given.cursor is None,
             )
         )
@@ -268,7 +269,7 @@ class Timers:
         attempts = await self._service.attempts(
             request.tenant,
             _id_of(request),
-            after=_read_cursor(given.cursor, tuple[int, int]),
+            after=_read_cursor(given.cursor, tuple[_Int64, _Int64]),
             limit=given.limit,
         )
         next_cursor = None
