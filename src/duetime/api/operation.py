@@ -37,15 +37,15 @@ class Request:
         self.body = body
         self.tenant = tenant
 
-    def header(self, name: bytes) -> str | None:
-        """A header's value; names are in lower case."""
-        value = header(self._headers, name)
+    def header(self, name: str) -> str | None:
+        """A header's value."""
+        value = header(self._headers, name.lower().encode())
         if value is None:
             return None
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise InvalidRequest(f"{name.decode()}: not valid UTF-8") from None
+            raise InvalidRequest(f"{name}: not valid UTF-8") from None
 
     def decode(self, type_: type[BodyT]) -> BodyT:
         """The body as what it should be."""

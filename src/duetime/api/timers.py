@@ -185,7 +185,7 @@ class Timers:
         return Reply(200, "timer exists already", view(timer), headers=etag(timer))
 
     async def create_batch(self, request: Request) -> Reply:
-        if request.header(b"idempotency-key") is not None:
+        if request.header("Idempotency-Key") is not None:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
         bodies: list[CreateTimer | DuetimeError] = []
         for item in request.decode(Batch).timers:
@@ -297,7 +297,7 @@ def etag(timer: Timer) -> tuple[tuple[bytes, bytes], ...]:
 
 def if_match(request: Request) -> int | None:
     """The version that the caller insists on, if any."""
-    given = request.header(b"if-match")
+    given = request.header("If-Match")
     if given is None or given == "*":
         return None
     if (match := _ETAG.fullmatch(given)) is None:
@@ -315,7 +315,7 @@ def correlation_id_of(request: Request, body: CreateTimer) -> str | None:
     """The correlation id from the body, or else from the header."""
     if body.correlation_id is not None:
         return body.correlation_id
-    given = request.header(b"x-correlation-id")
+    given = request.header("X-Correlation-ID")
     if given is not None:
         check_text(given, "X-Correlation-ID")
     return given
@@ -323,7 +323,7 @@ def correlation_id_of(request: Request, body: CreateTimer) -> str | None:
 
 def _key_of(request: Request, body: CreateTimer) -> str | None:
     """The caller's key: timer_id, or the Idempotency-Key header, which does the same."""
-    given = request.header(b"idempotency-key")
+    given = request.header("Idempotency-Key")
     if given is None:
         return body.timer_id
     check_text(given, "Idempotency-Key")
