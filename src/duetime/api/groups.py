@@ -55,7 +55,7 @@ class Groups:
                 headers=("If-Match", "X-Correlation-ID"),
                 answer=TimerView,
                 success=(200, 201),
-                failures=(400, 412, 413, 500, 503),
+                failures=(400, 412, 500, 503),
             ),
             Operation(
                 method="DELETE",

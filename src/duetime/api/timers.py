@@ -92,7 +92,7 @@ class Timers:
                 headers=("Idempotency-Key", "X-Correlation-ID"),
                 answer=TimerView,
                 success=(201, 200),
-                failures=(400, 409, 413, 500, 503),
+                failures=(400, 409, 500, 503),
             ),
             Operation(
                 method="GET",
@@ -113,7 +113,7 @@ class Timers:
                 body=Batch,
                 headers=("X-Correlation-ID",),
                 answer=BatchView,
-                failures=(400, 413, 500, 503),
+                failures=(400, 500, 503),
                 is_bulk=True,
             ),
             Operation(
@@ -134,7 +134,7 @@ class Timers:
                 body=UpdateTimer,
                 headers=("If-Match",),
                 answer=TimerView,
-                failures=(400, 404, 412, 413, 500, 503),
+                failures=(400, 404, 412, 500, 503),
             ),
             Operation(
                 method="DELETE",
@@ -155,7 +155,7 @@ class Timers:
                     tag="Timers",
                     headers=("If-Match",),
                     answer=TimerView,
-                    failures=(400, 404, 412, 413, 500, 503),
+                    failures=(400, 404, 412, 500, 503),
                 )
                 for action, handler, summary in (
                     ("fire", self.fire, "Fire a timer now"),
