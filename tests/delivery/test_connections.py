@@ -60,8 +60,9 @@ async def test_no_cookies(sender: HttpSender, receiver: Receiver):
 
 
 async def test_cancelled_attempt(sender: HttpSender, receiver: Receiver):
-    """A cancelled attempt lets go of its connection, and cancellation is not swallowed."""
-    attempt = asyncio.create_task(sender.send(make_timer(receiver.url("/hang")), mine))
+    """Cancellation is not swallowed; what is on the wire ends with its timeout at the latest."""
+    timer = make_timer(receiver.url("/hang"), timeout=400)
+    attempt = asyncio.create_task(sender.send(timer, mine))
     await asyncio.wait_for(receiver.arrived.wait(), 10)
     attempt.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -69,13 +70,52 @@ async def test_cancelled_attempt(sender: HttpSender, receiver: Receiver):
     await asyncio.wait_for(receiver.gone.wait(), 10)
 
 
+async def test_attempt_cancelled_in_the_name_lookup(make_sender: MakeSender, receiver: Receiver):
+    """An attempt that is cancelled before it was handed over sends nothing."""
+    asked, release = threading.Event(), threading.Event()
+
+    def lookup(_: str) -> list[str]:
+        asked.set()
+        release.wait(10)
+        return ["127.0.0.1"]
+
+    sender = make_sender(lookup=lookup)
+    timer = make_timer(receiver.url(host="slow.example"))
+    attempt = asyncio.create_task(sender.send(timer, mine))
+    await asyncio.to_thread(asked.wait, 10)
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    release.set()
+    assert (await sender.send(timer, mine)).kind is Kind.OK
+    assert len(receiver.requests) == 1
+
+
 async def test_closing_ends_what_is_under_way(sender: HttpSender, receiver: Receiver):
     """An attempt that the node's end cuts short is lost: nobody knows what became of it."""
-    attempt = asyncio.create_task(sender.send(make_timer(receiver.url("/hang")), mine))
+    timer = make_timer(receiver.url("/hang"), timeout=400)
+    attempt = asyncio.create_task(sender.send(timer, mine))
     await asyncio.wait_for(receiver.arrived.wait(), 10)
     await sender.close()
     outcome = await attempt
     assert (outcome.kind, outcome.error) == (Kind.LOST, "this node stopped before the answer came")
+
+
+async def test_closing_while_a_name_is_looked_up(make_sender: MakeSender, receiver: Receiver):
+    """An attempt that had not got as far as sending is not counted as a failure."""
+    asked, release = threading.Event(), threading.Event()
+
+    def lookup(_: str) -> list[str]:
+        asked.set()
+        release.wait(10)
+        raise OSError("interrupted")
+
+    sender = make_sender(lookup=lookup)
+    attempt = asyncio.create_task(sender.send(make_timer("http://slow.example/"), mine))
+    await asyncio.to_thread(asked.wait, 10)
+    await sender.close()
+    release.set()
+    assert (await attempt).kind is Kind.UNSENT
 
 
 async def test_closed_sender_sends_nothing(sender: HttpSender, receiver: Receiver):

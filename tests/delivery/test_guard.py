@@ -143,6 +143,12 @@ async def test_next_permitted_address_after_a_refused_connection(
     assert receiver.connections == 1
 
 
+async def test_localhost_as_the_system_resolves_it(sender: HttpSender, receiver: Receiver):
+    """Whether the machine puts ::1 or 127.0.0.1 first, localhost is reached."""
+    outcome = await sender.send(make_timer(receiver.url(host="localhost")), mine)
+    assert outcome.kind is Kind.OK
+
+
 async def test_every_address_refuses(sender: HttpSender, make_sender: MakeSender):
     """If all refuse, the last refusal is told."""
     with socket.socket() as unused:

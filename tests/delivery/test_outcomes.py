@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import time
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
@@ -98,12 +99,24 @@ async def test_redirect(sender: HttpSender, receiver: Receiver, location: str, w
         ("-5", None),
         ("soon", None),
         ("", None),
-        ("٥", None),
+        ("\u0665", None),
     ],
 )
 def test_retry_after(header: str, millis: int | None):
     """Retry-After is obeyed in both of its forms, within reason."""
     assert retry_at(header, NOW) == (None if millis is None else NOW + millis)
+
+
+def test_retry_after_does_not_depend_on_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch):
+    """A date is in UTC wherever the server stands."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert retry_at("Sun, 15 Jun 2025 15:06:41 -0000", NOW) == NOW + 1000
+        assert retry_at("Sun, 15 Jun 2025 15:06:41 GMT", NOW) == NOW + 1000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(("status", "millis"), [(429, 7000), (503, 7000), (404, None)])

@@ -4,6 +4,8 @@ The certificates in certificates/ were made with openssl: an authority, and two 
 one key for localhost, receiver.example and 127.0.0.1: valid until 2120, and expired in 2020.
 """
 
+import asyncio
+
 import pytest
 
 from duetime.delivery.http import HttpSender
@@ -43,12 +45,26 @@ async def test_another_host(trusting: HttpSender):
     await refused(trusting, "valid.pem", "certificate is for another host", host="other.example")
 
 
-async def test_plain_http_on_the_port(sender: HttpSender, receiver: Receiver):
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the receiver does not speak it here"),
+        (b"", "the receiver closed the connection during the handshake"),
+    ],
+    ids=["plain HTTP", "closed"],
+)
+async def test_no_tls_on_the_port(sender: HttpSender, answer: bytes, error: str):
     """A receiver that does not speak TLS is told apart from one that is away."""
-    url = receiver.url("/raw").replace("http:", "https:")
-    outcome = await sender.send(make_timer(url, timeout=200), mine)
-    assert outcome.kind in {Kind.TLS, Kind.TIMEOUT}
-    assert receiver.requests == []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        outcome = await sender.send(make_timer(url), mine)
+    assert (outcome.kind, outcome.error) == (Kind.TLS, f"TLS: {error}")
 
 
 async def refused(sender: HttpSender, certificate: str, error: str, host: str = "127.0.0.1"):

@@ -37,6 +37,11 @@ _CLOSED = Outcome(kind=Kind.UNSENT, error="this node is stopping")
 class HttpSender:
     """Delivers HTTP callbacks.
 
+    A ``send`` that is cancelled, or cut short by ``close``, ends at once. But a request that was
+    handed over by then goes on, unheard, until its timeout: the library runs it in a thread of its
+    own and does not call it back. So such an attempt is lost: its timer must not be handed back as
+    if nothing had been sent.
+
     ``read_at_most`` bounds how much of an answer is read: enough for what receivers say, so that
     the connection can be used again; of a longer answer the rest is not waited for.
     """
@@ -72,13 +77,18 @@ class HttpSender:
         return f"callback.type: {_NO_NATS}"
 
     def target(self, callback: Callback) -> str:
-        if isinstance(callback, HttpCallback):
+        if not isinstance(callback, HttpCallback):
+            return f"nats:{callback.topic}"
+        try:
             return self._receiver(Url(callback.url)).origin
-        return f"nats:{callback.topic}"
+        except ValueError:  # stored past the check; sending it will say what is wrong with it
+            return callback.url
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         callback = timer.spec.callback
         started = self._clock.monotonic()
+        if self._closed:
+            return _CLOSED
         if not isinstance(callback, HttpCallback):
             return Outcome(kind=Kind.NATS, error=_NO_NATS)
         try:
@@ -100,7 +110,7 @@ class HttpSender:
         url = Url(callback.url)
         receiver = self._receiver(url)
         if refusal := await self._resolve(receiver, callback.timeout):
-            return refusal
+            return _CLOSED if self._closed else refusal
         body = None if callback.payload is UNSET else bytes(callback.payload)
         fields = headers.build(timer, callback, body or b"", self._clock.now(), self._secrets)
         outcome = _UNSENT
