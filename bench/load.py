@@ -133,9 +133,11 @@ async def pace(
         ahead = started + place / per_second - time.perf_counter()
         if ahead > 0:
             await asyncio.sleep(ahead)
-        free = next((one for one in open_ones if one.is_free), None)
+        # In turn: a connection that nothing is sent on is closed by the server after a while.
+        in_turn = (open_ones[(place + step) % connections] for step in range(connections))
+        free = next((one for one in in_turn if one.is_free), None)
         if free is None:
-            raise RuntimeError(f"all {connections} connections wait for an answer: too slow")
+            raise RuntimeError(f"all {connections} connections wait for an answer")
         free.send_next()
     return await _finished(load, open_ones, started)
 
