@@ -72,6 +72,7 @@ class Engine:
             targets=self.targets,
             committer=self.committer,
             claim_for=claim_for,
+            target_concurrency=target_concurrency,
             on_free_place=self._on_free_place,
             on_ended=self._on_ended,
         )
@@ -122,6 +123,7 @@ class Engine:
         for loop in (self._reading, self._dispatching, self._cleaning):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
+        self.dispatcher.stop()
         await self._finish_under_way(drain_for)
         for loop in (self._committing, self._meeting):
             loop.stop()
