@@ -30,7 +30,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI, a whole run that left an engine out has failed."""
     is_worker = hasattr(session.config, "workerinput")
-    if is_worker or not os.environ.get("CI") or session.config.args != session.config.getini("testpaths"):
+    if (
+        is_worker
+        or not os.environ.get("CI")
+        or session.config.args != session.config.getini("testpaths")
+    ):
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     ran = {

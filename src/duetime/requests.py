@@ -70,7 +70,7 @@ TimerKey: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=255,
-        pattern=_PRINTABLE,
+        pattern=r"^(?!\.\.?$)" + _PRINTABLE[1:],  # "." and ".." vanish from paths
         description="Your own key for the timer, unique in its group.",
         examples=["user-reminder-123"],
     ),

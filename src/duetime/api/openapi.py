@@ -8,7 +8,7 @@ import msgspec
 from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
-from duetime.requests import CreateTimer
+from duetime.requests import Batch, CreateTimer, UpdateTimer
 
 _REF = "#/components/schemas/{name}"
 
@@ -52,6 +52,21 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
         "description": "Your own key for the timer.",
     },
+}
+
+
+_TIMER = {
+    "delay": "10s",
+    "callback": {
+        "type": "http",
+        "url": "https://api.example.com/webhook",
+        "payload": {"event": "timer_triggered", "user_id": "user123"},
+    },
+}
+_EXAMPLES: dict[type, dict[str, Any]] = {
+    CreateTimer: _TIMER,
+    Batch: {"timers": [_TIMER, {**_TIMER, "timer_id": "user-reminder-123"}]},
+    UpdateTimer: {"delay": "1h"},
 }
 
 
@@ -119,7 +134,12 @@ def _operation(
     if operation.body is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema_of[operation.body]}},
+            "content": {
+                "application/json": {
+                    "schema": schema_of[operation.body],
+                    "example": _EXAMPLES[operation.body],
+                }
+            },
         }
     if operation.is_public:
         described["security"] = []
