@@ -99,6 +99,19 @@ async def test_caller_that_goes_away():
         await gone
 
 
+async def test_write_with_too_few_answers():
+    """A write that does not answer for each of its items fails for all; nobody waits for ever."""
+
+    async def forgetful(items: Sequence[int]) -> list[str]:
+        return [str(item) for item in items[1:]]
+
+    tasks = await submitted(Batcher(forgetful), 1, 2)
+    async with asyncio.timeout(5):
+        for task in tasks:
+            with pytest.raises(ValueError, match="shorter"):
+                await task
+
+
 async def test_works_again_after_a_rest():
     """After everything was written, the next call starts a write again."""
     writing = Writing()
