@@ -48,6 +48,7 @@ class Batcher(Generic[Item, Answer]):
     async def _write_batch(self, batch: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
             answers = await self._write([item for item, _ in batch])
+            answered = list(zip(batch, answers, strict=True))
         except BaseException as error:
             for _, waiter in batch:
                 if not waiter.done():
@@ -55,6 +56,6 @@ class Batcher(Generic[Item, Answer]):
             if not isinstance(error, Exception):
                 raise
             return
-        for (_, waiter), answer in zip(batch, answers, strict=True):
+        for (_, waiter), answer in answered:
             if not waiter.done():  # its caller may have gone away
                 waiter.set_result(answer)

@@ -26,21 +26,22 @@ MOST_TAGS = 32
 # Printable text: control characters break logs, headers, and the text columns of some engines.
 # A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.
 _END = r"$(?!\n)"
-_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
+GROUP_NAME = r"^[A-Za-z0-9_-]+" + _END
+PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
 _NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=_PRINTABLE)]
+Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=PRINTABLE)]
 GroupName: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=128,
-        pattern=r"^[A-Za-z0-9_-]+" + _END,
+        pattern=GROUP_NAME,
         description="Letters, digits, `_` and `-`.",
         examples=["billing"],
     ),
 ]
-Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128, pattern=_PRINTABLE)]
+Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128, pattern=PRINTABLE)]
 Duration: TypeAlias = Annotated[
     str,
     Meta(
@@ -70,7 +71,7 @@ TimerKey: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=255,
-        pattern=r"^(?!\.\.?$)" + _PRINTABLE[1:],  # "." and ".." vanish from paths
+        pattern=r"^(?!\.\.?$)" + PRINTABLE[1:],  # "." and ".." vanish from paths
         description="Your own key for the timer, unique in its group.",
         examples=["user-reminder-123"],
     ),

@@ -8,7 +8,11 @@ import msgspec
 from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
+<<<<<<< HEAD
 from duetime.requests import Batch, CreateTimer, UpdateTimer
+=======
+from duetime.requests import GROUP_NAME, PRINTABLE, CreateTimer
+>>>>>>> refs/heads/apitests
 
 _REF = "#/components/schemas/{name}"
 
@@ -23,10 +27,23 @@ _FAILURES = {
     503: "Nothing was written; try again (code 9).",
 }
 
-_HEADERS = {
-    "If-Match": "The version (`ETag`) that must still be the newest; otherwise 412.",
-    "Idempotency-Key": "Does the same as `timer_id`, for callers with no key of their own.",
-    "X-Correlation-ID": "The `correlation_id`, if the body has none.",
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 255}
+# Other characters are read as UTF-8, but few clients can send them in a header.
+_HEADER_TEXT = {**_TEXT, "pattern": "^[!-~]([ -~]*[!-~])?$"}
+
+_HEADERS: dict[str, dict[str, Any]] = {
+    "If-Match": {
+        "schema": {"type": "string", "pattern": r'^(\*|(W/)?"?[0-9]{1,18}"?)$'},
+        "description": "The version (`ETag`) that must still be the newest; otherwise 412.",
+    },
+    "Idempotency-Key": {
+        "schema": _HEADER_TEXT,
+        "description": "Does the same as `timer_id`, for callers with no key of their own.",
+    },
+    "X-Correlation-ID": {
+        "schema": _HEADER_TEXT,
+        "description": "The `correlation_id`, if the body has none.",
+    },
 }
 
 # What carries the version of one timer.
@@ -45,11 +62,11 @@ _RETRY_AFTER = {
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "id": {"schema": {"type": "string", "format": "uuid"}, "description": "The timer's id."},
     "group": {
-        "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": 128},
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": GROUP_NAME},
         "description": "The group.",
     },
     "timer_id": {
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        "schema": {**_TEXT, "pattern": PRINTABLE},
         "description": "Your own key for the timer.",
     },
 }
@@ -193,13 +210,7 @@ def _parameters(operation: Operation, components: dict[str, Any]) -> list[dict[s
             for name, schema in properties.items()
         ]
     parameters += [
-        {
-            "name": name,
-            "in": "header",
-            "required": False,
-            "schema": {"type": "string", "maxLength": 255},
-            "description": _HEADERS[name],
-        }
+        {"name": name, "in": "header", "required": False, **_HEADERS[name]}
         for name in operation.headers
     ]
     return parameters

@@ -1,0 +1,164 @@
+"""The served API against its own description: no server error, and no answer that is not there.
+
+Requests are generated from /openapi.json, good ones and bad ones, and go over a real socket. They
+are the same in every run.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from duetime.api.app import create_app
+from duetime.api.server import ApiServer, listen
+from duetime.clock import SystemClock
+from duetime.delivery.egress import Egress
+from duetime.delivery.http import HttpSender
+from duetime.service import Service
+from duetime.stores.memory import MemoryStore
+from duetime.testing import FakeClock, RecordingSender
+from tests.api.client import KEY, call_app, timer_body
+
+pytestmark = pytest.mark.slow
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+]
+
+
+def description() -> dict[str, Any]:
+    """What the app says of itself; only then is it known which tests there are."""
+    app = create_app(Service(MemoryStore(), RecordingSender(), FakeClock()), KEY)
+    return asyncio.run(call_app(app, "GET", "/openapi.json")).envelope
+
+
+schema = schemathesis.openapi.from_dict(
+    description(),
+    config=SchemathesisConfig(
+        projects=ProjectsConfig(
+            default=ProjectConfig(
+                generation=GenerationConfig(deterministic=True, with_security_parameters=False)
+            )
+        )
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The API on a socket, in a thread with an event loop of its own."""
+    started = threading.Event()
+    listener = listen("127.0.0.1", 0)
+    servers: list[ApiServer] = []
+
+    async def serve() -> None:
+        clock = SystemClock()
+        sender = HttpSender(clock, Egress.parse(""))
+        server = ApiServer(create_app(Service(MemoryStore(), sender, clock), KEY), drain_for=1)
+        servers.append(server)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.is_listening.wait()
+        started.set()
+        await serving
+        await sender.close()
+
+    host, port = listener.getsockname()
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert started.wait(10)
+    yield f"http://{host}:{port}"
+    servers[0].should_exit = True
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@schema.parametrize()
+@settings(
+    max_examples=15,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_conforms(case: schemathesis.Case, url: str):
+    """Whatever is asked, the answer is one that the description has for it."""
+    checks = CHECKS
+    if case.operation.label == "POST /timers/batch":
+        # What is wrong with one timer of a batch is told in its own answer, within a 200.
+        checks = [check for check in CHECKS if check is not negative_data_rejection]
+    case.call_and_validate(url, headers={"X-API-Key": KEY}, checks=checks, timeout=10)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=8,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_success_conforms(case: schemathesis.Case, url: str):
+    """Requests that can be granted, on timers that exist, are answered as described too."""
+    if not case.meta.generation.mode.is_positive:
+        return
+    make_grantable(case, url)
+    answer = case.call_and_validate(url, headers={"X-API-Key": KEY}, checks=CHECKS, timeout=10)
+    # A key that was generated before belongs to a timer with other content.
+    assert answer.status_code in {200, 201, 409}, answer.text
+
+
+def make_grantable(case: schemathesis.Case, url: str) -> None:
+    """Point a generated request at a timer that exists, and give it a time and a URL.
+
+    The description cannot say which texts are durations, times or URLs; the rest stays random.
+    """
+    for name in ("If-Match", "Idempotency-Key"):
+        case.headers.pop(name, None)
+    for name in [name for name in case.query if name.endswith(("_after", "_before", "cursor"))]:
+        del case.query[name]
+    if case.operation.label == "POST /timers/batch":
+        case.body = {"timers": [grantable(timer) for timer in case.body["timers"]]}
+    elif isinstance(case.body, dict):
+        case.body = grantable(case.body)
+    parameters = case.path_parameters
+    if "timer_id" in parameters and isinstance(case.body, dict):
+        for name in ("timer_id", "group"):  # they are in the path
+            case.body.pop(name, None)
+    if "id" in parameters:
+        made = requests.post(
+            f"{url}/timers", json=timer_body(), headers={"X-API-Key": KEY}, timeout=10
+        )
+        parameters["id"] = made.json()["data"]["id"]
+        if case.operation.label.endswith("/resume"):
+            path = f"{url}/timers/{parameters['id']}/pause"
+            requests.post(path, headers={"X-API-Key": KEY}, timeout=10)
+    if "timer_id" in parameters and case.operation.method != "put":
+        timer_id = quote(unquote(parameters["timer_id"]), safe="")
+        path = f"{url}/groups/{parameters['group']}/timers/{timer_id}"
+        requests.put(path, json=timer_body(), headers={"X-API-Key": KEY}, timeout=10)
+
+
+def grantable(body: dict[str, Any]) -> dict[str, Any]:
+    """A generated body with a time and a callback that can be had."""
+    kept = ("name", "tags", "metadata", "correlation_id", "timer_id", "group")
+    return timer_body(**{name: body[name] for name in kept if name in body})

@@ -1,0 +1,107 @@
+"""Ids and shards. What is fixed here may never change: stored timers depend on it."""
+
+import uuid
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duetime import ids
+
+MILLIS = st.integers(0, 2**48 - 1)
+SHARDS = st.integers(0, ids.SHARDS - 1)
+
+# (tenant, group, timer_id) -> its shard among 1, 16, 256, 1024, 4096 and 1000
+VECTORS: dict[tuple[str, str, str], tuple[int, ...]] = {
+    ("default", "default", "user-reminder-123"): (0, 6, 134, 134, 2182, 854),
+    ("default", "default", ""): (0, 6, 70, 838, 3910, 750),
+    ("default", "billing", "order-4711"): (0, 1, 209, 209, 209, 401),
+    ("tenant-b", "billing", "order-4711"): (0, 10, 186, 698, 3770, 674),
+    ("default", "default", "a/b"): (0, 9, 137, 649, 2697, 705),
+    ("default", "default", "käse"): (0, 12, 172, 684, 684, 36),
+    ("default", "default", "日本語"): (0, 8, 56, 824, 824, 24),
+    ("default", "default", "🕰"): (0, 9, 249, 761, 2809, 417),
+    ("default", "default", "x" * 255): (0, 12, 252, 508, 1532, 172),
+    ("t", "g", "01977420-dc00-7012-9f7e-3d5f520271b1"): (0, 10, 58, 570, 1594, 674),
+}
+
+
+@pytest.mark.parametrize(("key", "shards"), VECTORS.items())
+def test_key_shard_never_changes(key: tuple[str, str, str], shards: tuple[int, ...]):
+    """A key lies in the same shard for ever."""
+    counts = (1, 16, 256, 1024, 4096, 1000)
+    assert tuple(ids.key_shard(*key, count) for count in counts) == shards
+
+
+def test_parts_of_a_key_do_not_run_together():
+    """Where one part ends and the next begins makes a difference."""
+    same_letters = [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("", "ab", "c")]
+    assert len({ids.key_shard(*key, 4096) for key in same_letters}) == len(same_letters)
+
+
+def test_keys_spread_evenly():
+    """Many keys lie evenly in the shards."""
+    found = Counter(ids.key_shard("t", "g", f"timer-{n}", 16) for n in range(16_000))
+    assert set(found) == set(range(16))
+    assert all(800 < count < 1200 for count in found.values())
+
+
+def test_timers_without_key_spread_evenly():
+    """So do timers that have no key."""
+    found = Counter(ids.spread_shard(16) for _ in range(16_000))
+    assert set(found) == set(range(16))
+    assert all(800 < count < 1200 for count in found.values())
+
+
+@given(MILLIS, SHARDS)
+def test_round_trip(now: int, shard: int):
+    """An id gives back its time and its shard."""
+    id_ = ids.new_id(now, shard)
+    assert (ids.time_of(id_), ids.shard_of(id_)) == (now, shard)
+
+
+@given(MILLIS, SHARDS)
+def test_layout_of_rfc_9562(now: int, shard: int):
+    """An id is a UUID of version 7 as in RFC 9562: 48 bits of time, version, rand_a, variant."""
+    id_ = ids.new_id(now, shard)
+    parsed = uuid.UUID(id_)
+    assert str(parsed) == id_
+    assert parsed.version == 7
+    assert parsed.variant == uuid.RFC_4122
+    assert parsed.int >> 80 == now
+    assert parsed.int >> 64 & 0xFFF == shard
+    assert ids.is_id(id_)
+    assert ids.is_uuid(id_)
+
+
+@given(MILLIS, MILLIS, SHARDS, SHARDS)
+def test_order(one: int, other: int, one_shard: int, other_shard: int):
+    """Ids sort by the time at which they were made."""
+    if one < other:
+        assert ids.new_id(one, one_shard) < ids.new_id(other, other_shard)
+
+
+def test_distinct():
+    """Ids of the same time and shard differ."""
+    assert len({ids.new_id(1, 1) for _ in range(10_000)}) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "is_uuid", "is_id"),
+    [
+        ("01977420-dc00-7012-9f7e-3d5f520271b1", True, True),
+        ("01977420-DC00-7012-9F7E-3D5F520271B1", True, False),
+        ("550e8400-e29b-41d4-a716-446655440000", True, False),
+        ("01977420-dc00-7012-cf7e-3d5f520271b1", True, False),
+        ("01977420dc0070129f7e3d5f520271b1", False, False),
+        ("{01977420-dc00-7012-9f7e-3d5f520271b1}", False, False),
+        ("01977420-dc00-7012-9f7e-3d5f520271b1\n", False, False),
+        ("0197742\u0660-dc00-7012-9f7e-3d5f520271b1", False, False),
+        ("01977420-dc00-7012-9f7e-3d5f520271bg", False, False),
+        ("", False, False),
+    ],
+)
+def test_which_texts_are_ids(text: str, *, is_uuid: bool, is_id: bool):
+    """An id is a UUID in lower case, of version 7; any UUID is at least one."""
+    assert (ids.is_uuid(text), ids.is_id(text)) == (is_uuid, is_id)

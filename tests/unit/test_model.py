@@ -1,0 +1,258 @@
+"""Every cell of the table action x status, and what each change does to a row."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.factories import NODE, NOW, make_spec, make_timer
+
+from duetime import model
+from duetime.errors import IllegalTransition
+from duetime.model import FINISHED, MAX_LOST, TRANSITIONS, Kind, Outcome, Progress, Status, Timer
+from duetime.retry import RetryPolicy
+
+LATER = NOW + 5000
+OK = Outcome(kind=Kind.OK, status_code=200)
+REFUSED = Outcome(kind=Kind.HTTP, status_code=404, error="HTTP 404")
+TIMED_OUT = Outcome(kind=Kind.TIMEOUT, error="timed out", retryable=True)
+THRICE = RetryPolicy(max_attempts=3, initial_interval=1000, jitter=0)
+
+
+def in_status(status: Status, **progress: int) -> Timer:
+    """A timer with this status, as the transitions would have left it."""
+    spec = make_spec(retry_policy=THRICE, deadline=1000)
+    waiting = make_timer(spec=spec, execute_at=NOW, progress=Progress(**progress))
+    by_status: dict[Status, Callable[[], Timer]] = {
+        Status.PENDING: lambda: waiting,
+        Status.EXECUTING: lambda: model.claim(waiting, NODE, NOW, 10_000),
+        Status.COMPLETED: lambda: model.finish(by_status[Status.EXECUTING](), OK, NOW, 0.5),
+        Status.FAILED: lambda: model.finish(by_status[Status.EXECUTING](), REFUSED, NOW, 0.5),
+        Status.CANCELED: lambda: model.cancel(waiting, NOW),
+        Status.PAUSED: lambda: model.pause(waiting, NOW),
+    }
+    timer = by_status[status]()
+    assert timer.status is status
+    return timer
+
+
+ACTIONS: dict[str, list[Callable[[Timer], Timer]]] = {
+    "claim": [lambda t: model.claim(t, NODE, LATER, 10_000)],
+    "expire": [lambda t: model.expire(t, LATER)],
+    "renew": [lambda t: model.renew(t, LATER, 10_000)],
+    "finish": [
+        lambda t: model.finish(t, OK, LATER, 0.5),
+        lambda t: model.finish(t, REFUSED, LATER, 0.5),
+        lambda t: model.finish(t, TIMED_OUT, LATER, 0.5),
+    ],
+    "release": [lambda t: model.release(t, LATER)],
+    "take up": [
+        lambda t: model.take_up(t, "node-2", LATER, 10_000),
+        lambda t: model.take_up(
+            replace(t, progress=replace(t.progress, lost=MAX_LOST - 1)), "node-2", LATER, 10_000
+        ),
+    ],
+    "update": [lambda t: model.update(t, LATER, spec=t.spec, execute_at=LATER + 1000)],
+    "replace": [
+        lambda t: model.replace(t, LATER, spec=t.spec, execute_at=LATER + 1000, fingerprint="f")
+    ],
+    "cancel": [lambda t: model.cancel(t, LATER)],
+    "pause": [lambda t: model.pause(t, LATER)],
+    "resume": [lambda t: model.resume(t, LATER)],
+    "fire": [lambda t: model.fire(t, LATER)],
+}
+
+
+def test_every_action_is_tried():
+    """The table of this test has every action of the model's."""
+    assert set(ACTIONS) == set(TRANSITIONS)
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_cell(action: str, status: Status):
+    """A legal action leads only where the table says; any other is refused in P's words."""
+    before = in_status(status)
+    reached = set()
+    for act in ACTIONS[action]:
+        if status in TRANSITIONS[action]:
+            after = act(before)
+            reached.add(after.status)
+            assert_is_sound(before, after)
+        else:
+            with pytest.raises(IllegalTransition) as refused:
+                act(before)
+            assert str(refused.value) == f"cannot {action} timer with status '{status}'"
+    assert reached == set(TRANSITIONS[action].get(status, ()))
+
+
+def assert_is_sound(before: Timer, after: Timer) -> None:
+    """What holds of every row after every change."""
+    assert after.version == before.version + 1
+    assert (after.id, after.tenant, after.group, after.timer_id, after.created_at) == (
+        before.id,
+        before.tenant,
+        before.group,
+        before.timer_id,
+        before.created_at,
+    )
+    is_waking = after.status in {Status.PENDING, Status.EXECUTING}
+    assert (after.wake_at is not None) == is_waking
+    assert (after.executed_at is not None) == (after.status in {Status.COMPLETED, Status.FAILED})
+    assert (after.progress.claimed_by is not None) == (after.status is Status.EXECUTING)
+    assert (after.progress.claimed_at is not None) == (after.status is Status.EXECUTING)
+    assert after.updated_at >= before.updated_at
+
+
+def test_finished_means_finished():
+    """Of what is finished, only new content makes a timer again."""
+    for status in FINISHED:
+        assert {action for action, table in TRANSITIONS.items() if status in table} == {"replace"}
+
+
+def test_table_is_complete():
+    """Every status that the table leads to is one, and pending is reached from everywhere else."""
+    reached = {status for row in TRANSITIONS.values() for to in row.values() for status in to}
+    assert reached == set(Status)
+
+
+def test_claim():
+    """A claim counts an attempt, remembers the first one, and says until when it holds."""
+    timer = model.claim(in_status(Status.PENDING), "n", NOW, 10_000)
+    assert timer.wake_at == NOW + 10_000
+    progress = timer.progress
+    assert (progress.attempt, progress.first_attempt_at, progress.claimed_by) == (1, NOW, "n")
+    again = model.claim(model.release(timer, LATER), "m", LATER, 10_000)
+    assert (again.progress.attempt, again.progress.first_attempt_at) == (2, NOW)
+
+
+def test_retries_until_the_last():
+    """A failure that may pass is tried again after its delay, until the attempts are used up."""
+    timer = in_status(Status.PENDING)
+    for delay in (1000, 2000):
+        timer = model.finish(model.claim(timer, NODE, NOW, 10_000), TIMED_OUT, NOW, 0.5)
+        assert (timer.status, timer.wake_at) == (Status.PENDING, NOW + delay)
+        assert timer.execute_at == NOW
+    timer = model.finish(model.claim(timer, NODE, NOW, 10_000), TIMED_OUT, NOW, 0.5)
+    assert (timer.status, timer.progress.last_error) == (Status.FAILED, "timed out")
+    assert timer.executed_at == NOW
+
+
+def test_refusal_is_not_retried():
+    """A failure that will not pass is final, however many attempts are left."""
+    timer = model.finish(in_status(Status.EXECUTING), REFUSED, NOW, 0.5)
+    assert (timer.status, timer.progress.failures) == (Status.FAILED, 1)
+
+
+def test_receiver_may_ask_for_more_time():
+    """Retry-After moves the next attempt back, never forward."""
+    for asked, at in ((NOW + 60_000, NOW + 60_000), (NOW + 1, NOW + 1000)):
+        outcome = replace(TIMED_OUT, retry_at=asked)
+        assert model.finish(in_status(Status.EXECUTING), outcome, NOW, 0.5).wake_at == at
+
+
+def test_max_duration():
+    """No attempt starts later than max_duration after the first one."""
+    policy = replace(THRICE, max_duration=1500)
+    timer = make_timer(spec=make_spec(retry_policy=policy))
+    claimed = model.claim(timer, NODE, NOW, 10_000)
+    assert model.finish(claimed, TIMED_OUT, NOW + 500, 0.5).status is Status.PENDING
+    assert model.finish(claimed, TIMED_OUT, NOW + 501, 0.5).status is Status.FAILED
+
+
+def test_success_forgets_the_error():
+    """A timer that got through in the end has no last_error."""
+    timer = model.finish(in_status(Status.EXECUTING), TIMED_OUT, NOW, 0.5)
+    assert timer.progress.last_error == "timed out"
+    done = model.finish(model.claim(timer, NODE, LATER, 10_000), OK, LATER, 0.5)
+    assert (done.progress.last_error, done.executed_at) == (None, LATER)
+
+
+def test_lost_attempts_do_not_count():
+    """An attempt whose node died is taken up with the next number, and is not a failure."""
+    timer = model.take_up(in_status(Status.EXECUTING), "node-2", LATER, 10_000)
+    progress = timer.progress
+    assert (progress.attempt, progress.lost, progress.failures) == (2, 1, 0)
+    assert (progress.claimed_by, timer.wake_at) == ("node-2", LATER + 10_000)
+
+
+def test_lost_attempts_are_bounded():
+    """A timer that keeps killing its node is failed in the end, and says why."""
+    timer = in_status(Status.EXECUTING)
+    for _ in range(MAX_LOST - 1):
+        timer = model.take_up(timer, "node-2", LATER, 10_000)
+        assert timer.status is Status.EXECUTING
+    timer = model.take_up(timer, "node-2", LATER, 10_000)
+    assert timer.status is Status.FAILED
+    assert timer.progress.last_error.startswith(f"gave up after {MAX_LOST} attempts in a row")
+
+
+def test_outcome_ends_a_row_of_losses():
+    """Only losses in a row are counted."""
+    timer = model.take_up(in_status(Status.EXECUTING), "node-2", LATER, 10_000)
+    assert model.finish(timer, TIMED_OUT, LATER, 0.5).progress.lost == 0
+
+
+@pytest.mark.parametrize(("now", "is_late"), [(NOW + 1000, False), (NOW + 1001, True)])
+def test_deadline(now: int, is_late: bool):  # noqa: FBT001
+    """A deadline counts from execute_at, and its last moment is still in time."""
+    assert model.is_too_late(in_status(Status.PENDING), now) is is_late
+
+
+def test_expired():
+    """A timer that was too late is failed, and says so."""
+    timer = model.expire(in_status(Status.PENDING), LATER)
+    assert (timer.status, timer.progress.last_error) == (Status.FAILED, "deadline passed")
+
+
+def test_no_deadline():
+    """Without a deadline, nothing is ever too late."""
+    assert not model.is_too_late(make_timer(), NOW * 2)
+
+
+def test_fire_keeps_the_deadline_in_reach():
+    """Firing a timer whose deadline has passed moves execute_at, so that it does start."""
+    fired = model.fire(in_status(Status.PENDING), NOW + 5000)
+    assert (fired.execute_at, fired.wake_at) == (NOW + 5000, NOW + 5000)
+    assert not model.is_too_late(fired, NOW + 5000)
+    in_time = model.fire(in_status(Status.PENDING), NOW + 500)
+    assert (in_time.execute_at, in_time.wake_at) == (NOW, NOW + 500)
+
+
+def test_new_content_is_a_new_occurrence():
+    """After an attempt, an update starts a new occurrence, so that no receiver drops it."""
+    untried = in_status(Status.PENDING)
+    changed = model.update(untried, LATER, spec=make_spec(), execute_at=LATER)
+    assert changed.webhook_id == untried.webhook_id
+    tried = model.finish(in_status(Status.EXECUTING), TIMED_OUT, NOW, 0.5)
+    changed = model.update(tried, LATER, spec=make_spec(), execute_at=LATER)
+    assert changed.webhook_id == f"{tried.id}-2"
+    assert changed.progress == Progress(occurrence=2)
+
+
+def test_attempt_record():
+    """The log says who tried when, what came of it, and when comes the next."""
+    before = in_status(Status.EXECUTING)
+    after = model.finish(before, TIMED_OUT, LATER, 0.5)
+    line = model.attempt_record(before, after, TIMED_OUT, LATER)
+    assert (line.timer, line.node, line.occurrence, line.attempt) == (before.id, NODE, 1, 1)
+    assert (line.started_at, line.finished_at, line.next_at) == (NOW, LATER, after.wake_at)
+    done = model.finish(before, OK, LATER, 0.5)
+    assert model.attempt_record(before, done, OK, LATER).next_at is None
+
+
+@given(st.lists(st.sampled_from(sorted(ACTIONS)), max_size=30), st.data())
+def test_any_walk_is_sound(walk: list[str], data: st.DataObject):
+    """Whatever happens to a timer in whatever order, its row stays sound."""
+    timer = in_status(Status.PENDING)
+    for action in walk:
+        act = data.draw(st.sampled_from(ACTIONS[action]))
+        if timer.status in TRANSITIONS[action]:
+            after = act(timer)
+            assert_is_sound(timer, after)
+            assert after.status in TRANSITIONS[action][timer.status]
+            timer = after
+        else:
+            with pytest.raises(IllegalTransition):
+                act(timer)
