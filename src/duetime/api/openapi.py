@@ -8,11 +8,7 @@ import msgspec
 from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
-<<<<<<< HEAD
-from duetime.requests import Batch, CreateTimer, UpdateTimer
-=======
-from duetime.requests import GROUP_NAME, PRINTABLE, CreateTimer
->>>>>>> refs/heads/apitests
+from duetime.requests import GROUP_NAME, PRINTABLE, Batch, CreateTimer, UpdateTimer
 
 _REF = "#/components/schemas/{name}"
 
