@@ -8,6 +8,7 @@ the end of the answer, takes at most the callback's timeout.
 import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
 from duetime.delivery.egress import Egress
 from duetime.delivery.problems import problem_of
 from duetime.delivery.receiver import Receiver
-from duetime.delivery.resolver import Lookup, Resolver, system_lookup
+from duetime.delivery.resolver import Answer, Lookup, Resolver, system_lookup
 from duetime.durations import format_duration
 from duetime.model import Callback, HttpCallback, Kind, Outcome, Timer
 
@@ -68,7 +69,8 @@ class HttpSender:
         self._clients = Clients(
             size=most_clients, connect_timeout=timedelta(milliseconds=connect_timeout)
         )
-        self._receivers: dict[str, Receiver] = {}
+        self._receivers: dict[str, Receiver] = {}  # by origin
+        self._addresses: dict[str, tuple[Url, Receiver]] = {}  # by URL
         self._closed = False
 
     def problem(self, callback: Callback) -> str | None:
@@ -80,7 +82,7 @@ class HttpSender:
         if not isinstance(callback, HttpCallback):
             return f"nats:{callback.topic}"
         try:
-            return self._receiver(Url(callback.url)).origin
+            return self._address(callback.url)[1].origin
         except ValueError:  # stored past the check; sending it will say what is wrong with it
             return callback.url
 
@@ -107,9 +109,11 @@ class HttpSender:
     async def _attempt(
         self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
     ) -> Outcome:
-        url = Url(callback.url)
-        receiver = self._receiver(url)
-        if refusal := await self._resolve(receiver, callback.timeout):
+        url, receiver = self._address(callback.url)
+        answer = receiver.literal or self._resolver.remembered(receiver.host)
+        if answer is None:
+            answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
+        if refusal := self._refusal(receiver, answer, callback.timeout):
             return _CLOSED if self._closed else refusal
         body = None if callback.payload is UNSET else bytes(callback.payload)
         fields = headers.build(timer, callback, body or b"", self._clock.now(), self._secrets)
@@ -158,35 +162,41 @@ class HttpSender:
             builder = builder.body_bytes(body)
         return builder.build_streamed()
 
-    def _receiver(self, url: Url) -> Receiver:
-        receiver = self._receivers.get(url.origin_ascii)
-        if receiver is None:
-            receiver = Receiver(url)
-            if len(self._receivers) >= self._most_receivers:
-                del self._receivers[next(iter(self._receivers))]
-            self._receivers[url.origin_ascii] = receiver
-        return receiver
+    def _address(self, text: str) -> tuple[Url, Receiver]:
+        """A URL, parsed, and its receiver; many timers have the same one."""
+        known = self._addresses.get(text)
+        if known is None:
+            url = Url(text)
+            receiver = self._receivers.get(url.origin_ascii)
+            if receiver is None:
+                receiver = Receiver(url)
+                _make_room(self._receivers, self._most_receivers)
+                self._receivers[url.origin_ascii] = receiver
+            _make_room(self._addresses, self._most_receivers)
+            known = self._addresses[text] = (url, receiver)
+        return known
 
-    async def _resolve(self, receiver: Receiver, at_most: Millis) -> Outcome | None:
-        """Find out where the receiver may be called, or why it may not be."""
-        host = receiver.host
-        answer = receiver.literal or self._resolver.remembered(host)
-        if answer is None:
-            answer = await self._resolver.resolve(host, at_most / 1000)
+    def _refusal(self, receiver: Receiver, answer: Answer | None, waited: Millis) -> Outcome | None:
+        """Why the receiver cannot or may not be called at any of its addresses, if so."""
         if answer is None or answer.error is not None:
-            reason = answer.error if answer else f"no answer within {format_duration(at_most)}"
-            text = f"cannot resolve host {host}: {reason}"
+            reason = answer.error if answer else f"no answer within {format_duration(waited)}"
+            text = f"cannot resolve host {receiver.host}: {reason}"
             return Outcome(kind=Kind.DNS, error=text, retryable=True)
         receiver.judge(answer, self._egress)
         if receiver.addresses:
             return None
         address = answer.addresses[0]
-        which = address if receiver.literal else f"{address}, the address of {host},"
+        which = address if receiver.literal else f"{address}, the address of {receiver.host},"
         text = f"{which} may not be called; the operator can permit it with {EGRESS_VARIABLE}"
         return Outcome(kind=Kind.EGRESS, error=text)
 
     def _since(self, started: float) -> Millis:
         return round(1000 * (self._clock.monotonic() - started))
+
+
+def _make_room(kept: dict[str, Any], most: int) -> None:
+    if len(kept) >= most:
+        del kept[next(iter(kept))]
 
 
 def _unforeseen(timer: Timer, callback: HttpCallback, error: Exception) -> Outcome:
