@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from bench.figure import Figure
 from bench.stage import Stage
-from bench.workloads import burst, creates, harness, pending, steady
+from bench.workloads import burst, creates, hanging, harness, pending, steady
 
 Workload = Callable[[Stage], Awaitable[list[Figure]]]
 
@@ -15,4 +15,5 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w2": (burst.run, 3),
     "w3": (steady.run, 1),
     "w4": (pending.run, 1),
+    "w5": (hanging.run, 1),
 }
