@@ -155,6 +155,7 @@ REFUSED: list[tuple[bytes, str]] = [
     (with_field("name", b'"\\ud800"'), "body: not valid JSON: "),
     (with_field("timer_id", b'"a\\u0000"'), f"timer_id: {NOT_ALLOWED}"),
     (with_field("timer_id", b'"\\r\\n"'), f"timer_id: {NOT_ALLOWED}"),
+    (with_field("timer_id", b'".."'), f"timer_id: {NOT_ALLOWED}"),
     (with_field("correlation_id", b'"a\\r\\nX-Evil: 1"'), f"correlation_id: {NOT_ALLOWED}"),
     (with_field("correlation_id", b'""'), "correlation_id: must have a length >= 1"),
     (with_field("group", b'"a b"'), f"group: {NOT_ALLOWED}"),

@@ -2,11 +2,11 @@
 
 import os
 import signal
-import socket
 import subprocess
 
 import pytest
 from tests.cli.conftest import PROGRAM
+from tests.ports import free_port
 
 from duetime.cli.devkey import read_key
 from duetime.client import Client, ServiceError
@@ -14,22 +14,9 @@ from duetime.client import Client, ServiceError
 pytestmark = pytest.mark.slow
 
 
-def two_free_ports() -> int:
-    """A port that is free, like the one after it."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
-
-
 class Node:
     def __init__(self, directory) -> None:
-        self.port = two_free_ports()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.receiver = f"http://127.0.0.1:{self.port + 1}"
         self.directory = directory

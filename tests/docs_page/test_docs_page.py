@@ -3,13 +3,13 @@
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
 import pytest
 
 from tests.docs_page.sign import PAGE, signed
+from tests.ports import free_port
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -39,9 +39,7 @@ def test_the_page_has_nothing_that_its_policy_forbids():
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_a_browser_draws_every_operation(tmp_path):
     """Under its own policy, from the description that a node serves."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     program = "import sys; from duetime.cli import main; sys.exit(main())"
     node = subprocess.Popen(
         [sys.executable, "-c", program, "dev", "--port", str(port)],

@@ -5,13 +5,14 @@ import http.client
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+
+from tests.ports import free_port
 
 API_KEY = "a-key-for-the-system-tests-of-duetime"
 COMMAND = Path(sys.executable).with_name("duetime")
@@ -158,10 +159,3 @@ async def eventually(
         assert time.monotonic() < give_up_at, f"waited {within} s for {what}"
         await asyncio.sleep(every)
     return seen
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

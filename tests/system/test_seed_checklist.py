@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from duetime.cli.receiver import running_receiver
-from tests.system.service import ServiceProcess, eventually, free_port, running_service
+from tests.ports import free_port
+from tests.system.service import ServiceProcess, eventually, running_service
 
 pytestmark = pytest.mark.slow
 

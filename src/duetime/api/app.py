@@ -81,6 +81,9 @@ class Document:
             (b"content-type", content_type),
             (b"content-length", str(len(body)).encode()),
             (b"x-content-type-options", b"nosniff"),
+            (b"content-security-policy", b"frame-ancestors 'none'"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cache-control", b"no-cache"),
         ]
         self._body = body
 

@@ -8,7 +8,7 @@ import msgspec
 from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
-from duetime.requests import GROUP_NAME, PRINTABLE, CreateTimer
+from duetime.requests import GROUP_NAME, TIMER_KEY, Batch, CreateTimer, UpdateTimer
 
 _REF = "#/components/schemas/{name}"
 
@@ -62,9 +62,24 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The group.",
     },
     "timer_id": {
-        "schema": {**_TEXT, "pattern": PRINTABLE},
+        "schema": {**_TEXT, "pattern": TIMER_KEY},
         "description": "Your own key for the timer.",
     },
+}
+
+
+_TIMER = {
+    "delay": "10s",
+    "callback": {
+        "type": "http",
+        "url": "https://api.example.com/webhook",
+        "payload": {"event": "timer_triggered", "user_id": "user123"},
+    },
+}
+_EXAMPLES: dict[type, dict[str, Any]] = {
+    CreateTimer: _TIMER,
+    Batch: {"timers": [_TIMER, {**_TIMER, "timer_id": "user-reminder-123"}]},
+    UpdateTimer: {"delay": "1h"},
 }
 
 
@@ -132,7 +147,12 @@ def _operation(
     if operation.body is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema_of[operation.body]}},
+            "content": {
+                "application/json": {
+                    "schema": schema_of[operation.body],
+                    "example": _EXAMPLES[operation.body],
+                }
+            },
         }
     if operation.is_public:
         described["security"] = []

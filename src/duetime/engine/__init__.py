@@ -29,6 +29,9 @@ log = logging.getLogger("duetime.engine")
 # A part that has made no pass for so long, in seconds, is not alive.
 STALLED = 15.0
 
+# How long, in seconds, a callback that was told to end may take to do so.
+LAST_CHANCE = 1.0
+
 
 class Engine:
     """One node's engine."""
@@ -69,6 +72,7 @@ class Engine:
             targets=self.targets,
             committer=self.committer,
             claim_for=claim_for,
+            target_concurrency=target_concurrency,
             on_free_place=self._on_free_place,
             on_ended=self._on_ended,
         )
@@ -119,6 +123,7 @@ class Engine:
         for loop in (self._reading, self._dispatching, self._cleaning):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
+        self.dispatcher.stop()
         await self._finish_under_way(drain_for)
         for loop in (self._committing, self._meeting):
             loop.stop()
@@ -146,7 +151,8 @@ class Engine:
         if not await self._clock.wait(all_ended, seconds):
             handed_back = [task for task in tasks if task.cancel()]
             log.info("stopping: handing back %d callbacks", len(handed_back))
-        await waiting
+            await self._clock.wait(all_ended, LAST_CHANCE)
+        waiting.cancel()
 
     async def _read(self) -> float:
         pause = await self.reader.step()

@@ -12,6 +12,7 @@ from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Claim, Committer
+from duetime.engine.departures import Departures
 from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Kind, Outcome, Status, Timer
@@ -19,6 +20,8 @@ from duetime.stores import Change, Store
 
 # The wall clock may be set: never sleep longer than this on what it said.
 LONGEST_SLEEP = 1.0
+
+_NOT_STARTED = Outcome(kind=Kind.UNSENT, error="its receiver had no place free")
 
 
 class Dispatcher:
@@ -35,6 +38,7 @@ class Dispatcher:
         targets: Targets,
         committer: Committer,
         claim_for: Millis,
+        target_concurrency: int,
         on_free_place: Callable[[], None],
         on_ended: Callable[[], None],
         largest: int = 500,
@@ -50,6 +54,7 @@ class Dispatcher:
         self._on_free_place = on_free_place
         self._on_ended = on_ended
         self._largest = largest
+        self._departures = Departures(clock, per_target=target_concurrency, start=self._start)
         self._doubtful: list[tuple[str, Claim]] = []  # claims that may or may not have landed
         self.is_full = False
 
@@ -57,6 +62,7 @@ class Dispatcher:
         """Claim a batch of what is due, and start sending what was won."""
         if self._doubtful:
             await self._look_again()
+        self._hand_back(self._departures.take_back())
         now = self._clock.now()
         room = min(self._targets.free, self._largest)
         begun = self._targets.next_waiting(room)
@@ -90,7 +96,7 @@ class Dispatcher:
             raise
         for (name, _), change, is_ours in zip(begun, changes, won, strict=True):
             if is_ours and change.new.status is Status.EXECUTING:
-                self._start(name, Claim(timer=change.new, holds_until=holds_until))
+                self._depart(name, Claim(timer=change.new, holds_until=holds_until))
             else:
                 self._give_back(name)
 
@@ -106,8 +112,22 @@ class Dispatcher:
             return Change(timer, model.expire(timer, now))
         return Change(timer, model.claim(timer, self._node, now, self._claim_for))
 
-    def _start(self, name: str, claim: Claim) -> None:
+    def stop(self) -> None:
+        """Hand back what was claimed and has not been started."""
+        self._hand_back(self._departures.take_back(0))
+
+    def _hand_back(self, claims: list[tuple[str, Claim]]) -> None:
+        for name, claim in claims:
+            self._committer.end(claim, _NOT_STARTED)
+            self._give_back(name)
+        if claims:
+            self._on_ended()
+
+    def _depart(self, name: str, claim: Claim) -> None:
         self._committer.hold(claim)
+        self._departures.depart(name, claim)
+
+    def _start(self, name: str, claim: Claim) -> None:
         claim.task = asyncio.create_task(self._deliver(name, claim))
 
     async def _deliver(self, name: str, claim: Claim) -> None:
@@ -118,6 +138,7 @@ class Dispatcher:
             )
         finally:
             self._committer.end(claim, outcome)
+            self._departures.arrived(name)
             self._give_back(name)
             self._on_ended()
 
@@ -131,6 +152,6 @@ class Dispatcher:
         doubtful, self._doubtful = self._doubtful, []
         for (name, claim), timer in zip(doubtful, stored, strict=True):
             if claim.is_same_attempt(timer):
-                self._start(name, claim)
+                self._depart(name, claim)
             else:  # the reader will come across it again
                 self._give_back(name)

@@ -1,8 +1,12 @@
 """Targets count what is under way to each receiver, so that a slow one delays only itself.
 
 A timer is started if its receiver and the node have a place free. Otherwise it waits in its
-receiver's short queue, which is served as places become free; beyond that queue it goes back to
-being a row in the store. So a receiver that never answers holds a few places and little memory.
+receiver's queue, which is served as places become free. Every receiver is sure of a short queue,
+and a burst may use what all of them share; beyond that a timer goes back to being a row in the
+store. So a receiver that never answers holds a few places and bounded memory.
+
+A receiver that takes callbacks quickly may have some claimed ahead: twice as many as have ended
+while the last ones were claimed. They are claimed by the dozen then, not one by one.
 """
 
 from collections import deque
@@ -10,25 +14,33 @@ from collections import deque
 from duetime.clock import Millis
 from duetime.model import Timer
 
+# How many times the places of a receiver may be claimed ahead.
+MOST_AHEAD = 3
+
 
 class Target:
     """One receiver."""
 
-    __slots__ = ("name", "under_way", "waiting")
+    __slots__ = ("ahead", "ended", "name", "under_way", "waiting")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.under_way = 0
+        self.under_way = 0  # claimed, or being claimed
+        self.ended = 0  # since the last time that some were claimed
+        self.ahead = 0  # how many may be claimed beyond the places that it has
         self.waiting: deque[Timer] = deque()
 
 
 class Targets:
     """Every receiver that something is under way to, or waiting for."""
 
-    def __init__(self, *, per_target: int, total: int, queue: int = 1_000) -> None:
+    def __init__(
+        self, *, per_target: int, total: int, queue: int = 1_000, shared: int = 10_000
+    ) -> None:
         self._per_target = per_target
         self._total = total
         self._queue = queue
+        self._shared = shared  # with so many waiting in all, queues are short
         self._targets: dict[str, Target] = {}
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
         self._waiting: set[str] = set()
@@ -54,7 +66,7 @@ class Targets:
             return True
         if timer.id in self._waiting:
             return False
-        if len(target.waiting) < self._queue:
+        if len(target.waiting) < self._queue or len(self._waiting) < self._shared:
             target.waiting.append(timer)
             self._waiting.add(timer.id)
         else:
@@ -63,6 +75,8 @@ class Targets:
 
     def next_waiting(self, limit: int) -> list[tuple[str, Timer]]:
         """Take places for timers that waited, one receiver after the other."""
+        for target in self._serveable.values():
+            self._look_ahead(target)
         begun: list[tuple[str, Timer]] = []
         while len(begun) < limit and self._serveable:
             name, target = next(iter(self._serveable.items()))
@@ -71,13 +85,15 @@ class Targets:
             self._waiting.discard(timer.id)
             self._occupy(target)
             begun.append((name, timer))
-            self._note_serveable(target)  # back in, at the end of the turn
+            if target.waiting and target.under_way < self._per_target + target.ahead:
+                self._serveable[name] = target  # back in, at the end of the turn
         return begun
 
     def end(self, name: str) -> None:
         """Give a place back."""
         target = self._targets[name]
         target.under_way -= 1
+        target.ended += 1
         self.under_way -= 1
         if target.waiting:
             self._note_serveable(target)
@@ -97,6 +113,16 @@ class Targets:
         target.under_way += 1
         self.under_way += 1
 
+    def _look_ahead(self, target: Target) -> None:
+        is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others
+        most = MOST_AHEAD * self._per_target if is_roomy else 0
+        # What was claimed ahead before stays claimed: there is always room for one more.
+        least = target.under_way - self._per_target + 1
+        target.ahead = max(min(2 * target.ended, most), least, 0)
+        target.ended = 0
+
     def _note_serveable(self, target: Target) -> None:
-        if target.waiting and target.under_way < self._per_target:
+        """Let those who wait be served, once there is room for a good number of them."""
+        room = self._per_target + target.ahead - target.under_way
+        if target.waiting and room >= max(target.ahead // 2, 1):
             self._serveable[target.name] = target

@@ -1,0 +1,60 @@
+"""The requests of the load: timers to create, as the bytes that go over the wire."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from duetime.clock import to_rfc3339
+
+KEY = "bench-key-bench-key-bench-key-bench-key"
+FAR = 86_400_000  # a day: far enough that nothing comes due while it is measured
+
+
+def body(sink_port: int, due_ms: int, number: int) -> bytes:
+    """A timer such as people make: one callback with a small payload."""
+    return msgspec.json.encode(
+        {
+            "execute_at": to_rfc3339(due_ms),
+            "callback": {
+                "type": "http",
+                "url": f"http://127.0.0.1:{sink_port}/hook",
+                "payload": {"order": f"A-{number:08d}", "customer": 4711, "action": "expire"},
+            },
+        }
+    )
+
+
+def create(body_: bytes) -> bytes:
+    """The request that creates one timer."""
+    return _post(b"/timers", body_)
+
+
+def create_batch(bodies: Sequence[bytes]) -> bytes:
+    """The request that creates many."""
+    return _post(b"/timers/batch", b'{"timers":[' + b",".join(bodies) + b"]}")
+
+
+def batches(bodies: Sequence[bytes], size: int) -> list[bytes]:
+    """The requests that create all of these, so many at a time."""
+    return [create_batch(bodies[at : at + size]) for at in range(0, len(bodies), size)]
+
+
+def get(path: str) -> bytes:
+    """A request without a body."""
+    return b"GET %s HTTP/1.1\r\nhost: bench\r\nx-api-key: %s\r\n\r\n" % (
+        path.encode(),
+        KEY.encode(),
+    )
+
+
+def now_ms() -> int:
+    """The time now, in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def _post(path: bytes, content: bytes) -> bytes:
+    return (
+        b"POST %s HTTP/1.1\r\nhost: bench\r\nx-api-key: %s\r\n"
+        b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+    ) % (path, KEY.encode(), len(content), content)

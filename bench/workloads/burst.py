@@ -1,0 +1,66 @@
+"""W2, the burst: timers that are all due at one instant."""
+
+from bench import requests
+from bench.figure import Aim, Figure
+from bench.load import flood
+from bench.process import started
+from bench.servers import duetime
+from bench.stage import Stage, check_stored
+
+CONCURRENCY = 64  # Duetime's own default for one receiver
+
+
+async def run(stage: Stage) -> list[Figure]:
+    """Callbacks a second from the first arrival to the last, beside the bare client's."""
+    count = stage.sizes.burst
+    ceiling = await _bare(stage, count)
+    await stage.sink.forget()
+    lead = 2_000 + count // 5  # milliseconds to create them in
+    due = requests.now_ms() + lead
+    bodies = [requests.body(stage.sink.port, due, number) for number in range(count)]
+    with stage.folder() as folder:
+        async with duetime(folder / "w2.db") as server:
+            stage.progress.begin("w2 creating what is due at one instant", count)
+            load = requests.batches(bodies, 1_000)
+            (await flood(server.port, load, 2)).check(b"200", len(load))
+            if requests.now_ms() >= due:
+                raise RuntimeError("the burst came before all of it was created")
+            cpu = server.cpu_seconds()
+            stage.progress.begin("w2 the burst", count)
+            receipts = await stage.arrived(count, within=lead / 1000 + 60)
+            cpu = server.cpu_seconds() - cpu
+        check_stored(folder / "w2.db", count, "status = 'completed'")
+    return [
+        Figure(
+            workload="w2",
+            what="burst, due at one instant",
+            unit="callbacks/s",
+            measured=receipts.per_second,
+            ceiling=ceiling,
+            ceiling_is="bare client",
+            aim=Aim("ratio >=", 0.45),
+            rival="5,790 graphile-worker",
+        ),
+        Figure(
+            workload="w2",
+            what="burst, first callback after",
+            unit="ms",
+            measured=min(receipts.lateness_ms),
+        ),
+        Figure(
+            workload="w2",
+            what="burst, CPU per 1,000, database included",
+            unit="s",
+            measured=1000 * cpu / count,
+            rival="0.33 graphile-worker",
+        ),
+    ]
+
+
+async def _bare(stage: Stage, count: int) -> float:
+    stage.progress.begin("w2 the bare client", count)
+    await stage.sink.forget()
+    arguments = ["burst", str(stage.sink.port), str(count), str(CONCURRENCY)]
+    async with started(["-m", "bench.bare_client", *arguments]) as bare:
+        await bare.ended()
+    return (await stage.arrived(count, within=5)).per_second
