@@ -12,7 +12,7 @@ from bench.servers import duetime
 from bench.stage import Stage, check_stored
 
 AHEAD = 5_000
-CONNECTIONS = 16
+CONNECTIONS = 64
 
 
 class Streamed(NamedTuple):

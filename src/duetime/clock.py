@@ -7,6 +7,7 @@ Wall-clock times are whole milliseconds since 1970 in UTC. ``now`` rounds down, 
 import asyncio
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 Millis: TypeAlias = int
@@ -48,8 +49,13 @@ class SystemClock:
 def to_rfc3339(at: Millis) -> str:
     """Write a time as the API shows it: UTC, with milliseconds only where there are any."""
     seconds, millis = divmod(at, 1000)
-    text = datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+    text = _to_the_second(seconds)
     return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
+
+
+@lru_cache(maxsize=1024)  # every create shows three times, and most of them lie close together
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def from_datetime(at: datetime) -> Millis:

@@ -38,11 +38,21 @@ def check_bytes(body: bytes) -> None:
 
     Payloads are passed on unread, so nothing else would notice.
     """
+    check_utf8(body)
+    check_depth(body)
+
+
+def check_utf8(body: bytes) -> None:
+    """Refuse what is not UTF-8."""
     if not body.isascii():
         try:
             body.decode()
         except UnicodeDecodeError as error:
             raise InvalidRequest(f"body: not valid UTF-8 at byte {error.start}") from None
+
+
+def check_depth(body: bytes) -> None:
+    """Refuse what is nested too deeply; a body with few brackets need not be looked through."""
     if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(body) > DEEPEST:
         raise InvalidRequest(f"body: nested more than {DEEPEST} levels deep")
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from duetime.api.envelope import Reply
-from duetime.decoding import UNKNOWN_VALUE, check_bytes, decode, sentence
+from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
 from duetime.errors import InvalidRequest
 
 BodyT = TypeVar("BodyT")
@@ -50,6 +50,11 @@ class Request:
     def decode(self, type_: type[BodyT]) -> BodyT:
         """The body as what it should be."""
         check_bytes(self.body)
+        return decode(self.body, type_)
+
+    def decode_unread(self, type_: type[BodyT]) -> BodyT:
+        """The body as what it should be; how deeply its parts are nested is still to be checked."""
+        check_utf8(self.body)
         return decode(self.body, type_)
 
     def parameters(self, type_: type[ParametersT]) -> ParametersT:

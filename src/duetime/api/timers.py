@@ -24,7 +24,7 @@ from duetime.api.views import (
     detail_view,
     view,
 )
-from duetime.decoding import decode
+from duetime.decoding import check_depth, decode
 from duetime.errors import DuetimeError, InvalidRequest, NotFound
 from duetime.model import Status, Timer
 from duetime.requests import (
@@ -189,8 +189,9 @@ class Timers:
         if request.header("Idempotency-Key") is not None:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
         bodies: list[CreateTimer | DuetimeError] = []
-        for item in request.decode(Batch).timers:
+        for item in request.decode_unread(Batch).timers:
             try:
+                check_depth(bytes(item))
                 body = decode(item, CreateTimer)
             except InvalidRequest as error:
                 bodies.append(error)

@@ -34,6 +34,7 @@ log = logging.getLogger("duetime")
 def run_node(settings: Settings, *, dev: bool) -> int:
     """Run a node until a signal ends it; the answer is the exit code."""
     logs.configure(settings.log_level, settings.log_format)
+    sys.setswitchinterval(float(os.environ.get("SWI", "0.005")))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_run(settings, dev=dev))
 
