@@ -28,6 +28,7 @@ MOST_TAGS = 32
 _END = r"$(?!\n)"
 GROUP_NAME = r"^[A-Za-z0-9_-]+" + _END
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
+TIMER_KEY = r"^(?!\.\.?$)" + PRINTABLE[1:]  # "." and ".." vanish from paths
 _NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=PRINTABLE)]
@@ -71,7 +72,7 @@ TimerKey: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=255,
-        pattern=r"^(?!\.\.?$)" + PRINTABLE[1:],  # "." and ".." vanish from paths
+        pattern=TIMER_KEY,
         description="Your own key for the timer, unique in its group.",
         examples=["user-reminder-123"],
     ),
@@ -267,6 +268,13 @@ def check_text(text: str, field: str, longest: int = 255) -> None:
         raise InvalidRequest(f"{field}: must have a length from 1 to {longest}")
     if _NOT_PRINTABLE.search(text):
         raise InvalidRequest(f"{field}: has a character that is not allowed here")
+
+
+def check_key(text: str, field: str) -> None:
+    """Refuse a key that came from a header or a path and that a body could not have had."""
+    check_text(text, field)
+    if text in {".", ".."}:
+        raise InvalidRequest(f"{field}: must not be '.' or '..', which vanish from paths")
 
 
 def fingerprint(body: CreateTimer) -> str:

@@ -15,8 +15,7 @@ KEYS = [
     "/leading",
     "trailing/",
     "a//b",
-    ".",
-    "..",
+    "...",
     "../../etc/passwd",
     "käse",
     "日本語",
@@ -71,6 +70,8 @@ async def test_slashes_need_no_encoding(api: Api):
     [
         ("/groups/default/timers/", "timer_id: must have a length from 1 to 255"),
         (path_of("x" * 256), "timer_id: must have a length from 1 to 255"),
+        (path_of("."), "timer_id: must not be '.' or '..', which vanish from paths"),
+        (path_of(".."), "timer_id: must not be '.' or '..', which vanish from paths"),
         (path_of("a\0b"), "timer_id: has a character that is not allowed here"),
         (path_of("a\nb"), "timer_id: has a character that is not allowed here"),
         (path_of("a\n"), "timer_id: has a character that is not allowed here"),

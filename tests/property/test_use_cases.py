@@ -188,9 +188,11 @@ class UseCases(RuleBasedStateMachine):
     def renew(self, id_: str):
         self._transition("renew", id_, lambda t: model.renew(t, self.clock.now(), CLAIM_FOR))
 
-    @rule(id_=timers)
-    def release(self, id_: str):
-        self._transition("release", id_, lambda t: model.release(t, self.clock.now()))
+    @rule(id_=timers, was_sent=st.booleans())
+    def release(self, id_: str, *, was_sent: bool):
+        self._transition(
+            "release", id_, lambda t: model.release(t, self.clock.now(), was_sent=was_sent)
+        )
 
     @rule(id_=timers)
     def take_up(self, id_: str):

@@ -46,7 +46,10 @@ ACTIONS: dict[str, list[Callable[[Timer], Timer]]] = {
         lambda t: model.finish(t, REFUSED, LATER, 0.5),
         lambda t: model.finish(t, TIMED_OUT, LATER, 0.5),
     ],
-    "release": [lambda t: model.release(t, LATER)],
+    "release": [
+        lambda t: model.release(t, LATER, was_sent=True),
+        lambda t: model.release(t, LATER, was_sent=False),
+    ],
     "take up": [
         lambda t: model.take_up(t, "node-2", LATER, 10_000),
         lambda t: model.take_up(
@@ -123,8 +126,10 @@ def test_claim():
     assert timer.wake_at == NOW + 10_000
     progress = timer.progress
     assert (progress.attempt, progress.first_attempt_at, progress.claimed_by) == (1, NOW, "n")
-    again = model.claim(model.release(timer, LATER), "m", LATER, 10_000)
+    again = model.claim(model.release(timer, LATER, was_sent=True), "m", LATER, 10_000)
     assert (again.progress.attempt, again.progress.first_attempt_at) == (2, NOW)
+    unsent = model.claim(model.release(timer, LATER, was_sent=False), "m", LATER, 10_000)
+    assert unsent.progress.attempt == 1
 
 
 def test_retries_until_the_last():

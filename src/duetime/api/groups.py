@@ -10,7 +10,7 @@ from duetime.api.timers import canceled, correlation_id_of, etag, if_match
 from duetime.api.views import CanceledView, TimerDetailView, TimerView, detail_view, view
 from duetime.errors import InvalidRequest
 from duetime.model import DEFAULT_GROUP
-from duetime.requests import CreateTimer, check_text
+from duetime.requests import CreateTimer, check_key
 from duetime.service import Service
 
 PATH = "/groups/{group}/timers/{timer_id:key}"
@@ -98,5 +98,5 @@ def _key_of(request: Request) -> tuple[str, str]:
     group, timer_id = request.path_params["group"], request.path_params["timer_id"]
     if not _GROUP.fullmatch(group):
         raise InvalidRequest("group: must be up to 128 letters, digits, '_' and '-'")
-    check_text(timer_id, "timer_id")
+    check_key(timer_id, "timer_id")
     return group, timer_id

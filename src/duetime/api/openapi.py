@@ -8,7 +8,7 @@ import msgspec
 from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
-from duetime.requests import GROUP_NAME, PRINTABLE, Batch, CreateTimer, UpdateTimer
+from duetime.requests import GROUP_NAME, TIMER_KEY, Batch, CreateTimer, UpdateTimer
 
 _REF = "#/components/schemas/{name}"
 
@@ -62,7 +62,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The group.",
     },
     "timer_id": {
-        "schema": {**_TEXT, "pattern": PRINTABLE},
+        "schema": {**_TEXT, "pattern": TIMER_KEY},
         "description": "Your own key for the timer.",
     },
 }

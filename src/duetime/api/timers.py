@@ -35,6 +35,7 @@ from duetime.requests import (
     Text,
     Time,
     UpdateTimer,
+    check_key,
     check_text,
     to_time,
 )
@@ -327,7 +328,7 @@ def _key_of(request: Request, body: CreateTimer) -> str | None:
     given = request.header("Idempotency-Key")
     if given is None:
         return body.timer_id
-    check_text(given, "Idempotency-Key")
+    check_key(given, "Idempotency-Key")
     if body.timer_id is not None and body.timer_id != given:
         raise InvalidRequest("Idempotency-Key: differs from timer_id; one of them is enough")
     return given
