@@ -139,11 +139,12 @@ class Dispatcher:
         finally:
             self._committer.end(claim, outcome)
             self._departures.arrived(name)
-            self._give_back(name)
+            self._targets.end(name)
+            self._on_free_place()
             self._on_ended()
 
     def _give_back(self, name: str) -> None:
-        self._targets.end(name)
+        self._targets.leave(name)
         self._on_free_place()
 
     async def _look_again(self) -> None:

@@ -81,19 +81,24 @@ class Targets:
         while len(begun) < limit and self._serveable:
             name, target = next(iter(self._serveable.items()))
             del self._serveable[name]
+            if not target.waiting or target.under_way >= self._per_target + target.ahead:
+                continue
             timer = target.waiting.popleft()
             self._waiting.discard(timer.id)
             self._occupy(target)
             begun.append((name, timer))
-            if target.waiting and target.under_way < self._per_target + target.ahead:
-                self._serveable[name] = target  # back in, at the end of the turn
+            self._serveable[name] = target  # back in, at the end of the turn
         return begun
 
     def end(self, name: str) -> None:
-        """Give a place back."""
+        """Give back the place of an attempt that has ended."""
+        self._targets[name].ended += 1
+        self.leave(name)
+
+    def leave(self, name: str) -> None:
+        """Give back a place that was not used."""
         target = self._targets[name]
         target.under_way -= 1
-        target.ended += 1
         self.under_way -= 1
         if target.waiting:
             self._note_serveable(target)
@@ -115,10 +120,7 @@ class Targets:
 
     def _look_ahead(self, target: Target) -> None:
         is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others
-        most = MOST_AHEAD * self._per_target if is_roomy else 0
-        # What was claimed ahead before stays claimed: there is always room for one more.
-        least = target.under_way - self._per_target + 1
-        target.ahead = max(min(2 * target.ended, most), least, 0)
+        target.ahead = min(2 * target.ended, MOST_AHEAD * self._per_target) if is_roomy else 0
         target.ended = 0
 
     def _note_serveable(self, target: Target) -> None:
