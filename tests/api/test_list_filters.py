@@ -247,3 +247,13 @@ async def test_cursor_and_offset(quick_api: Api):
 async def test_bad_query(quick_api: Api, query: str, message: str):
     """A query that cannot be answered is 400, and says which part of it."""
     assert (await quick_api.call("GET", "/timers", params=query)).summary == (400, 2, message)
+
+
+async def test_a_cursor_is_good_for_the_order_that_it_came_from(quick_api: Api):
+    """Used with another sort or order, it would skip or repeat timers: it is refused."""
+    for _ in range(3):
+        await quick_api.create()
+    cursor = (await quick_api.get("/timers", limit="2")).data["next_cursor"]
+    for other in ({"sort": "execute_at"}, {"order": "asc"}):
+        answer = await quick_api.get("/timers", limit="2", cursor=cursor, **other)
+        assert answer.summary == (400, 2, "cursor: belongs to a list with another sort or order")

@@ -110,7 +110,7 @@ async def test_page(quick_api: Api):
     assert "/openapi.json" in page or "openapi.json" in page
 
 
-@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/healthz", "/readyz"])
 async def test_head(quick_api: Api, path: str):
     """HEAD is answered like GET; the server leaves the body out."""
     assert (await quick_api.call("HEAD", path, key=None)).status == 200

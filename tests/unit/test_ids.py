@@ -23,7 +23,7 @@ VECTORS: dict[tuple[str, str, str], tuple[int, ...]] = {
     ("default", "default", "日本語"): (0, 8, 56, 824, 824, 24),
     ("default", "default", "🕰"): (0, 9, 249, 761, 2809, 417),
     ("default", "default", "x" * 255): (0, 12, 252, 508, 1532, 172),
-    ("t", "g", "01977420-dc00-7012-9f7e-3d5f520271b1"): (0, 10, 58, 570, 1594, 674),
+    ("t", "g", "01977420-dc00-7012-9f7e-3d5f520271b1"): (0, 2, 18, 18, 18, 18),
 }
 
 
@@ -32,6 +32,13 @@ def test_key_shard_never_changes(key: tuple[str, str, str], shards: tuple[int, .
     """A key lies in the same shard for ever."""
     counts = (1, 16, 256, 1024, 4096, 1000)
     assert tuple(ids.key_shard(*key, count) for count in counts) == shards
+
+
+@given(MILLIS, SHARDS)
+def test_a_timer_without_a_key_is_found_by_its_id_as_key(now: int, shard: int):
+    """Its key is its id, and both lead to the same shard."""
+    id_ = ids.new_id(now, shard % 256)
+    assert ids.key_shard("t", "g", id_, 256) == ids.shard_of(id_)
 
 
 def test_parts_of_a_key_do_not_run_together():

@@ -34,6 +34,8 @@ class Endpoint:
         self, operations: list[Operation], keys: Keys, *, max_body: int, max_bulk_body: int
     ) -> None:
         self._operations = {operation.method: operation for operation in operations}
+        if get := self._operations.get("GET"):
+            self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
         self._keys = keys
         self._max_body = max_body

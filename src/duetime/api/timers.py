@@ -226,14 +226,14 @@ class Timers:
                 descending=given.order == "desc",
                 limit=given.limit,
                 offset=given.offset,
-                after=_read_cursor(given.cursor, tuple[_Int64, str]),
+                after=_place(given),
                 with_total=given.cursor is None,
             )
         )
         next_cursor = None
         if len(page.timers) == given.limit:
             last = page.timers[-1]
-            next_cursor = _write_cursor((getattr(last, given.sort), last.id))
+            next_cursor = _write_cursor((_order(given), getattr(last, given.sort), last.id))
         data = TimerListView(
             [view(timer) for timer in page.timers],
             total=page.total,
@@ -356,7 +356,21 @@ def _time(given: str | None, field: str) -> int | None:
     return None if given is None else to_time(given, field)
 
 
-def _write_cursor(place: tuple[int, int | str]) -> str:
+def _order(given: ListParameters) -> str:
+    return f"{given.sort} {given.order}"
+
+
+def _place(given: ListParameters) -> tuple[int, str] | None:
+    """Where the page before ended; a cursor is good for the order that it was given out in."""
+    place = _read_cursor(given.cursor, tuple[str, _Int64, str])
+    if place is None:
+        return None
+    if place[0] != _order(given):
+        raise InvalidRequest("cursor: belongs to a list with another sort or order")
+    return place[1:]
+
+
+def _write_cursor(place: tuple[int | str, ...]) -> str:
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
