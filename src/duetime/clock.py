@@ -66,3 +66,6 @@ def from_datetime(at: datetime) -> Millis:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# The last millisecond of the last year that can be written.
+LATEST: Millis = from_datetime(datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC))

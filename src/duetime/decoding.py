@@ -1,6 +1,7 @@
 """Decoding: from the bytes of a request to its type, with errors that name the field."""
 
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,6 +10,8 @@ from msgspec import Raw
 from duetime.errors import InvalidRequest
 
 DEEPEST = 64  # levels of nesting in a body
+_LONGEST_QUOTE = 64
+UNKNOWN_VALUE = "'{}' is not one of the known values"
 
 BodyT = TypeVar("BodyT")
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -70,15 +73,19 @@ def _depth(body: bytes) -> int:
 
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _SENTENCES: list[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"^Object missing required field `(.*)`$"), "required"),
-    (re.compile(r"^Object contains unknown field `(.*)`$"), "unknown field"),
+    (re.compile(r"^Object missing required field `(.*)`$", re.DOTALL), "required"),
+    (re.compile(r"^Object contains unknown field `(.*)`$", re.DOTALL), "unknown field"),
 ]
-_WORDS = (
+_WORDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"^Expected `(.*)`, got `(.*)`$"), r"must be \1, not \2"),
     (re.compile(r"^Expected `(\w+)` of length (.*)$"), r"must have a length \2"),
     (re.compile(r"^Expected `(\w+)` (>=|<=|<|>) (.*)$"), r"must be \2 \3"),
     (re.compile(r"^Expected `str` matching regex .*$"), "has a character that is not allowed here"),
-    (re.compile(r"^Invalid value '(.*)'$"), r"'\1' is not one of the known values"),
+    (
+        re.compile(r"^Invalid (?:enum )?value '(.*)'$", re.DOTALL),
+        lambda match: UNKNOWN_VALUE.format(shortened(match[1])),
+    ),
+    (re.compile(r"^Expected `(.*)`$"), r"must be \1"),
 )
 _TYPES = {"str": "a string", "int": "an integer", "float": "a number", "bool": "true or false"}
 _TYPES |= {"object": "an object", "array": "an array", "null": "null"}
@@ -92,13 +99,18 @@ def sentence(text: str) -> str:
         path = path.lstrip(".")
     for pattern, problem in _SENTENCES:
         if match := pattern.match(text):
-            return f"{path}.{match[1]}: {problem}".lstrip(".")
+            return f"{path}.{shortened(match[1])}: {problem}".lstrip(".")
     for pattern, words in _WORDS:
         if pattern.match(text):
             text = pattern.sub(words, text)
             break
-    text = re.sub(r"(?<=must be )[\w| ]+(?=, not)|(?<=, not )\w+$", _type_name, text)
+    text = re.sub(r"(?<=must be )[\w| ]+(?=, not|$)|(?<=, not )\w+$", _type_name, text)
     return f"{path or 'body'}: {text}"
+
+
+def shortened(text: str) -> str:
+    """What a user sent, no longer than it helps to repeat it."""
+    return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "..."
 
 
 def _type_name(match: re.Match[str]) -> str:

@@ -299,8 +299,11 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
     )
 
 
-def release(timer: Timer, now: Millis) -> Timer:
-    """Hand back a claimed timer whose attempt this node will not finish."""
+def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
+    """Hand back a claimed timer whose attempt this node will not finish.
+
+    An attempt that was never sent was none: its number is used again.
+    """
     check("release", timer)
     return _with(
         timer,
@@ -308,7 +311,12 @@ def release(timer: Timer, now: Millis) -> Timer:
         status=Status.PENDING,
         wake_at=now,
         updated_at=now,
-        progress=_with(timer.progress, claimed_by=None, claimed_at=None),
+        progress=_with(
+            timer.progress,
+            attempt=timer.progress.attempt - (not was_sent),
+            claimed_by=None,
+            claimed_at=None,
+        ),
     )
 
 

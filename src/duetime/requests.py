@@ -6,15 +6,16 @@ the field that is wrong.
 """
 
 import re
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from duetime.clock import Millis, from_datetime
+from duetime.clock import LATEST, Millis, from_datetime
 from duetime.durations import parse_duration
 from duetime.errors import InvalidRequest
 from duetime.model import DEFAULT_GROUP, Callback, HttpCallback, NatsCallback
@@ -23,7 +24,9 @@ from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
 MOST_TAGS = 32
 
 # Printable text: control characters break logs, headers, and the text columns of some engines.
-_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+# A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.
+_END = r"$(?!\n)"
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
 _NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=_PRINTABLE)]
@@ -32,7 +35,7 @@ GroupName: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=128,
-        pattern=r"^[A-Za-z0-9_-]+$",
+        pattern=r"^[A-Za-z0-9_-]+" + _END,
         description="Letters, digits, `_` and `-`.",
         examples=["billing"],
     ),
@@ -67,7 +70,7 @@ TimerKey: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=255,
-        pattern=_PRINTABLE,
+        pattern=r"^(?!\.\.?$)" + _PRINTABLE[1:],  # "." and ".." vanish from paths
         description="Your own key for the timer, unique in its group.",
         examples=["user-reminder-123"],
     ),
@@ -222,8 +225,10 @@ _RFC3339 = re.compile(
 )
 
 
-def to_time(text: str, field: str, timezone: str | None = None) -> Millis:
-    """Read a time, or say which field has none."""
+def to_time(
+    text: str, field: str, timezone: str | None = None, *, in_zones: bool = False
+) -> Millis:
+    """Read a time, or say which field has none; ``in_zones``: a timezone can go with it."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise InvalidRequest(f'{field}: must be a time such as "2030-01-01T09:00:00Z"')
@@ -235,13 +240,17 @@ def to_time(text: str, field: str, timezone: str | None = None) -> Millis:
         if timezone is not None:
             raise InvalidRequest(f"timezone: {field} has an offset already")
     elif timezone is None:
-        raise InvalidRequest(f'{field}: needs an offset such as "Z", or a timezone')
+        or_else = ", or a timezone" if in_zones else ""
+        raise InvalidRequest(f'{field}: needs an offset such as "Z"{or_else}')
     else:
         at = at.replace(tzinfo=_zone(timezone))
     try:
-        return from_datetime(at)
+        millis = from_datetime(at)
     except OverflowError:
         raise InvalidRequest(f"{field}: out of range") from None
+    if millis > LATEST:  # its last fraction of a second was rounded up into the next year
+        raise InvalidRequest(f"{field}: out of range")
+    return millis
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -264,7 +273,7 @@ def fingerprint(body: CreateTimer) -> str:
 
     The correlation id is left out: a client that tries again may well be given a new one.
     """
-    content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
-    content.pop("correlation_id", None)
-    canonical = msgspec.json.encode(content, order="sorted")
-    return blake2b(canonical, digest_size=16).hexdigest()
+    written = msgspec.json.encode(msgspec.structs.replace(body, correlation_id=None))
+    with suppress(msgspec.ValidationError):  # a number beyond any range is compared as written
+        written = msgspec.json.encode(msgspec.json.decode(written), order="sorted")
+    return blake2b(written, digest_size=16).hexdigest()

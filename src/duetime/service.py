@@ -6,6 +6,7 @@ is tried on what it has become.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -88,7 +89,14 @@ class Service:
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        timer = self._new_timer(tenant, body)
+        try:
+            timer = self._new_timer(tenant, body)
+        except InvalidRequest:
+            if body.timer_id is not None:
+                [made] = await self._made_before(tenant, [body])
+                if made is not None:
+                    return made, False
+            raise
         try:
             existing = await self._inserts.submit(Insert(timer))
         except StoreUnavailable:
@@ -99,7 +107,7 @@ class Service:
         self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
     ) -> list[tuple[Timer, bool] | DuetimeError]:
         """Create many timers; one timer's failure never stops the others."""
-        drafts = [self._draft(tenant, body) for body in bodies]
+        drafts = await self._drafts(tenant, bodies)
         timers = [draft for draft in drafts if isinstance(draft, Timer)]
         stored = iter(await self._insert_many(timers))
         return [
@@ -118,9 +126,10 @@ class Service:
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
-                timer, is_new = await self.create(tenant, body)
-                if is_new:
-                    return timer, True
+                with suppress(Conflict):  # somebody was faster: this one replaces theirs
+                    timer, is_new = await self.create(tenant, body)
+                    if is_new:
+                        return timer, True
                 continue
             _check_version(old, if_match)
             new = model.replace(
@@ -254,6 +263,39 @@ class Service:
             fingerprint=None if body.timer_id is None else fingerprint(body),
         )
 
+    async def _drafts(
+        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+    ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
+        drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
+        refused: list[tuple[int, CreateTimer]] = []
+        for place, body in enumerate(bodies):
+            drafts.append(draft := self._draft(tenant, body))
+            if (
+                isinstance(draft, InvalidRequest)
+                and isinstance(body, CreateTimer)
+                and body.timer_id
+            ):
+                refused.append((place, body))
+        made = await self._made_before(tenant, [body for _, body in refused])
+        for (place, _), timer in zip(refused, made, strict=True):
+            if timer is not None:
+                drafts[place] = timer, False
+        return drafts
+
+    async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
+        """For bodies with a timer_id, the timer that the very same one made, if one did.
+
+        A request that is repeated because its answer was lost may by then ask for the past.
+        """
+        if not bodies:
+            return []
+        keys = [self._key(tenant, body.group, body.timer_id or "") for body in bodies]
+        found = await self._read(self._store.get_by_key(keys))
+        return [
+            timer if timer is not None and timer.fingerprint == fingerprint(body) else None
+            for body, timer in zip(bodies, found, strict=True)
+        ]
+
     def _draft(self, tenant: str, body: CreateTimer | DuetimeError) -> Timer | DuetimeError:
         if isinstance(body, DuetimeError):
             return body
@@ -288,7 +330,7 @@ class Service:
         if execute_at is not None:
             if delay is not None:
                 raise InvalidRequest("delay: cannot be given together with execute_at")
-            at = to_time(execute_at, "execute_at", timezone)
+            at = to_time(execute_at, "execute_at", timezone, in_zones=True)
             if at < now + self._min_delay:
                 raise InvalidRequest("execute_at must be in the future")
             return at

@@ -11,7 +11,6 @@ from duetime.delivery.http import HttpSender
 from duetime.model import HttpCallback, Progress, Spec, Status, Timer
 from tests.delivery.receiver import Receiver
 
-MakeTimer = Callable[..., Timer]
 MakeSender = Callable[..., HttpSender]
 
 

@@ -108,14 +108,19 @@ class Receiver:
         self, request: Request, _: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         url = urlsplit(request.path)
-        head = f"HTTP/1.1 {url.path.split('/')[2]} \r\nContent-Length: 2\r\n"
+        status = url.path.split("/")[2]
+        head = f"HTTP/1.1 {status} \r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in parse_qsl(url.query))
-        writer.write(head.encode() + b"\r\n" + (b"" if request.method == "HEAD" else b"ok"))
+        if status in {"204", "304"}:
+            writer.write(f"{head}\r\n".encode())
+        else:
+            body = "" if request.method == "HEAD" else "ok"
+            writer.write(f"{head}Content-Length: 2\r\n\r\n{body}".encode())
 
     async def _raw(
         self, request: Request, _: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        text = dict(parse_qsl(urlsplit(request.path).query))["text"]
+        text = dict(parse_qsl(urlsplit(request.path).query)).get("text", "")
         writer.write(text.encode())
         await writer.drain()
         raise ConnectionError

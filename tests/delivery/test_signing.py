@@ -1,5 +1,8 @@
 """Signing, against the vectors that Standard Webhooks publishes."""
 
+import base64
+import hmac
+
 import pytest
 
 from duetime.delivery.signing import parse_secret, sign, signatures
@@ -13,6 +16,15 @@ SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 def test_published_vector():
     """The specification's own example comes out the same."""
     assert sign(parse_secret(SECRET), ID, TIMESTAMP, BODY) == SIGNATURE
+
+
+@pytest.mark.parametrize("length", [24, 32, 63, 64])
+@pytest.mark.parametrize("body", [b"", b"{}", bytes(5000)])
+def test_same_as_the_standard_library(length: int, body: bytes):
+    """It is HMAC-SHA256, for every length of secret and of body."""
+    secret = bytes(range(length))
+    digest = hmac.digest(secret, b"id.7." + body, "sha256")
+    assert sign(secret, "id", 7, body) == "v1," + base64.b64encode(digest).decode()
 
 
 def test_every_active_secret_signs():

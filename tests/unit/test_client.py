@@ -180,3 +180,9 @@ def test_an_address_that_is_none_is_refused():
     """Before anything is sent."""
     with pytest.raises(ClientError, match="must be an http or https URL"):
         Client("localhost:8080")
+
+
+def test_a_key_that_fits_into_no_header_is_refused(service):
+    """As a client's error, like all others."""
+    with Client(service.url, api_key="line\nbreak") as client, pytest.raises(ClientError):
+        client.health()

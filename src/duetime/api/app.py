@@ -3,6 +3,7 @@
 from collections import defaultdict
 from importlib.resources import files
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.routing import Route, Router
@@ -15,7 +16,7 @@ from duetime.api.health import Health
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation, Request, header
 from duetime.api.timers import Timers
-from duetime.errors import PayloadTooLarge
+from duetime.errors import InvalidRequest, PayloadTooLarge
 from duetime.service import Service
 
 _JSON = (b"content-type", b"application/json")
@@ -60,6 +61,7 @@ class Endpoint:
             return Reply(
                 405, "method not allowed", code=INVALID, headers=((b"allow", self._allow),)
             )
+        _check_path(scope)
         limit = self._max_bulk_body if operation.is_bulk else self._max_body
         request = Request(
             headers=headers,
@@ -79,6 +81,9 @@ class Document:
             (b"content-type", content_type),
             (b"content-length", str(len(body)).encode()),
             (b"x-content-type-options", b"nosniff"),
+            (b"content-security-policy", b"frame-ancestors 'none'"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cache-control", b"no-cache"),
         ]
         self._body = body
 
@@ -135,6 +140,15 @@ async def respond(reply: Reply, send: Send) -> None:
     headers = [_JSON, (b"content-length", str(len(body)).encode()), *reply.headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _check_path(scope: Scope) -> None:
+    """Refuse a path that the server could not read, and in which it put U+FFFD for that."""
+    if "\ufffd" in scope["path"]:
+        try:
+            unquote_to_bytes(scope["raw_path"]).decode()
+        except UnicodeDecodeError:
+            raise InvalidRequest("path: not valid UTF-8") from None
 
 
 async def _read_body(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> bytes:

@@ -2,6 +2,8 @@
 
 import re
 
+from starlette.convertors import PathConvertor, register_url_convertor
+
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation, Request
 from duetime.api.timers import canceled, correlation_id_of, etag, if_match
@@ -11,9 +13,18 @@ from duetime.model import DEFAULT_GROUP
 from duetime.requests import CreateTimer, check_text
 from duetime.service import Service
 
-PATH = "/groups/{group}/timers/{timer_id:path}"
+PATH = "/groups/{group}/timers/{timer_id:key}"
 
 _GROUP = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+class _KeyConvertor(PathConvertor):
+    """Everything to the path's end. Starlette's own stops at a line feed, and takes another key."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("key", _KeyConvertor())
 
 
 class Groups:
@@ -44,7 +55,7 @@ class Groups:
                 headers=("If-Match", "X-Correlation-ID"),
                 answer=TimerView,
                 success=(200, 201),
-                failures=(400, 409, 412, 413, 500, 503),
+                failures=(400, 412, 500, 503),
             ),
             Operation(
                 method="DELETE",

@@ -7,7 +7,8 @@ import msgspec
 
 from duetime import __version__
 from duetime.api.operation import Operation
-from duetime.requests import CreateTimer
+from duetime.api.views import CanceledView, TimerDetailView, TimerView
+from duetime.requests import Batch, CreateTimer, UpdateTimer
 
 _REF = "#/components/schemas/{name}"
 
@@ -28,6 +29,19 @@ _HEADERS = {
     "X-Correlation-ID": "The `correlation_id`, if the body has none.",
 }
 
+# What carries the version of one timer.
+_VERSIONED = {TimerView, TimerDetailView, CanceledView}
+_ETAG = {
+    "required": True,
+    "schema": {"type": "string", "pattern": '^"[0-9]+"$'},
+    "description": "The timer's version, for `If-Match`.",
+}
+_RETRY_AFTER = {
+    "required": True,
+    "schema": {"type": "integer"},
+    "description": "Seconds after which it is worth trying again.",
+}
+
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "id": {"schema": {"type": "string", "format": "uuid"}, "description": "The timer's id."},
     "group": {
@@ -38,6 +52,21 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
         "description": "Your own key for the timer.",
     },
+}
+
+
+_TIMER = {
+    "delay": "10s",
+    "callback": {
+        "type": "http",
+        "url": "https://api.example.com/webhook",
+        "payload": {"event": "timer_triggered", "user_id": "user123"},
+    },
+}
+_EXAMPLES: dict[type, dict[str, Any]] = {
+    CreateTimer: _TIMER,
+    Batch: {"timers": [_TIMER, {**_TIMER, "timer_id": "user-reminder-123"}]},
+    UpdateTimer: {"delay": "1h"},
 }
 
 
@@ -64,7 +93,7 @@ def describe(operations: list[Operation]) -> dict[str, Any]:
     }
     paths: dict[str, Any] = {}
     for operation in operations:
-        path = operation.path.replace(":path", "")
+        path = operation.path.replace(":key", "")
         described = _operation(operation, schema_of, components)
         paths.setdefault(path, {})[operation.method.lower()] = described
     parameter_types = {op.parameters.__name__ for op in operations if op.parameters}
@@ -105,7 +134,12 @@ def _operation(
     if operation.body is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema_of[operation.body]}},
+            "content": {
+                "application/json": {
+                    "schema": schema_of[operation.body],
+                    "example": _EXAMPLES[operation.body],
+                }
+            },
         }
     if operation.is_public:
         described["security"] = []
@@ -113,14 +147,18 @@ def _operation(
 
 
 def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    data = schema_of[operation.answer]
-    responses = {str(status): _response("Success.", data) for status in operation.success}
-    failures = operation.failures if operation.is_public else (*operation.failures, 401)
-    for status in sorted(failures):
+    success = _response("Success.", schema_of[operation.answer])
+    if operation.answer in _VERSIONED:
+        success["headers"] = {"ETag": _ETAG}
+    responses = {str(status): success for status in operation.success}
+    always = {413} if operation.is_public else {401, 413}
+    for status in sorted(always | set(operation.failures)):
         responses[str(status)] = {
             "description": _FAILURES[status],
             "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}},
         }
+        if status == 503:  # noqa: PLR2004
+            responses[str(status)]["headers"] = {"Retry-After": _RETRY_AFTER}
     return responses
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from duetime.api.envelope import Reply
-from duetime.decoding import check_bytes, check_utf8, decode, sentence
+from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
 from duetime.errors import InvalidRequest
 
 BodyT = TypeVar("BodyT")
@@ -37,15 +37,15 @@ class Request:
         self.body = body
         self.tenant = tenant
 
-    def header(self, name: bytes) -> str | None:
-        """A header's value; names are in lower case."""
-        value = header(self._headers, name)
+    def header(self, name: str) -> str | None:
+        """A header's value."""
+        value = header(self._headers, name.lower().encode())
         if value is None:
             return None
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise InvalidRequest(f"{name.decode()}: not valid UTF-8") from None
+            raise InvalidRequest(f"{name}: not valid UTF-8") from None
 
     def decode(self, type_: type[BodyT]) -> BodyT:
         """The body as what it should be."""
@@ -69,11 +69,15 @@ class Request:
         if len(given) != len(pairs):
             raise InvalidRequest("query: a parameter is given twice")
         try:
-            return msgspec.convert(given, type_, strict=False)
+            parameters = msgspec.convert(given, type_, strict=False)
         except msgspec.ValidationError as error:
             raise InvalidRequest(
                 sentence(str(error)).replace("unknown field", "unknown parameter")
             ) from None
+        for name, text in given.items():
+            if getattr(parameters, name) is None:  # "null" was taken for none at all
+                raise InvalidRequest(f"{name}: {UNKNOWN_VALUE.format(text)}")
+        return parameters
 
 
 Handler = Callable[[Request], Awaitable[Reply]]

@@ -43,6 +43,7 @@ from duetime.stores import Query
 
 PlaceT = TypeVar("PlaceT")
 _ETAG = re.compile(r'(?:W/)?"?(\d{1,18})"?', re.ASCII)
+_Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with
 Cursor = Annotated[str, Meta(max_length=1024, description="`next_cursor` of the page before.")]
 
 
@@ -91,7 +92,7 @@ class Timers:
                 headers=("Idempotency-Key", "X-Correlation-ID"),
                 answer=TimerView,
                 success=(201, 200),
-                failures=(400, 409, 413, 500, 503),
+                failures=(400, 409, 500, 503),
             ),
             Operation(
                 method="GET",
@@ -110,8 +111,9 @@ class Timers:
                 summary="Create many timers",
                 tag="Timers",
                 body=Batch,
+                headers=("X-Correlation-ID",),
                 answer=BatchView,
-                failures=(400, 413, 500),
+                failures=(400, 500, 503),
                 is_bulk=True,
             ),
             Operation(
@@ -132,7 +134,7 @@ class Timers:
                 body=UpdateTimer,
                 headers=("If-Match",),
                 answer=TimerView,
-                failures=(400, 404, 412, 413, 500, 503),
+                failures=(400, 404, 412, 500, 503),
             ),
             Operation(
                 method="DELETE",
@@ -153,7 +155,7 @@ class Timers:
                     tag="Timers",
                     headers=("If-Match",),
                     answer=TimerView,
-                    failures=(400, 404, 412, 413, 500, 503),
+                    failures=(400, 404, 412, 500, 503),
                 )
                 for action, handler, summary in (
                     ("fire", self.fire, "Fire a timer now"),
@@ -183,19 +185,24 @@ class Timers:
         return Reply(200, "timer exists already", view(timer), headers=etag(timer))
 
     async def create_batch(self, request: Request) -> Reply:
-        if request.header(b"idempotency-key") is not None:
+        if request.header("Idempotency-Key") is not None:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
         bodies: list[CreateTimer | DuetimeError] = []
         for item in request.decode_unread(Batch).timers:
             try:
                 check_depth(bytes(item))
-                bodies.append(decode(item, CreateTimer))
+                body = decode(item, CreateTimer)
             except InvalidRequest as error:
                 bodies.append(error)
+            else:
+                body.correlation_id = correlation_id_of(request, body)
+                bodies.append(body)
         answers = await self._service.create_many(request.tenant, bodies)
-        items = [_batch_item(answer) for answer in answers]
-        failed = sum(item.code != 0 for item in items)
-        data = BatchView(items, created=len(items) - failed, failed=failed)
+        data = BatchView(
+            [_batch_item(answer) for answer in answers],
+            created=sum(isinstance(answer, tuple) and answer[1] for answer in answers),
+            failed=sum(isinstance(answer, DuetimeError) for answer in answers),
+        )
         return Reply(200, "batch processed", data)
 
     async def list(self, request: Request) -> Reply:
@@ -218,7 +225,7 @@ class Timers:
                 descending=given.order == "desc",
                 limit=given.limit,
                 offset=given.offset,
-                after=_read_cursor(given.cursor, tuple[int, str]),
+                after=_read_cursor(given.cursor, tuple[_Int64, str]),
                 with_total=given.cursor is None,
             )
         )
@@ -263,7 +270,7 @@ class Timers:
         attempts = await self._service.attempts(
             request.tenant,
             _id_of(request),
-            after=_read_cursor(given.cursor, tuple[int, int]),
+            after=_read_cursor(given.cursor, tuple[_Int64, _Int64]),
             limit=given.limit,
         )
         next_cursor = None
@@ -291,7 +298,7 @@ def etag(timer: Timer) -> tuple[tuple[bytes, bytes], ...]:
 
 def if_match(request: Request) -> int | None:
     """The version that the caller insists on, if any."""
-    given = request.header(b"if-match")
+    given = request.header("If-Match")
     if given is None or given == "*":
         return None
     if (match := _ETAG.fullmatch(given)) is None:
@@ -309,7 +316,7 @@ def correlation_id_of(request: Request, body: CreateTimer) -> str | None:
     """The correlation id from the body, or else from the header."""
     if body.correlation_id is not None:
         return body.correlation_id
-    given = request.header(b"x-correlation-id")
+    given = request.header("X-Correlation-ID")
     if given is not None:
         check_text(given, "X-Correlation-ID")
     return given
@@ -317,7 +324,7 @@ def correlation_id_of(request: Request, body: CreateTimer) -> str | None:
 
 def _key_of(request: Request, body: CreateTimer) -> str | None:
     """The caller's key: timer_id, or the Idempotency-Key header, which does the same."""
-    given = request.header(b"idempotency-key")
+    given = request.header("Idempotency-Key")
     if given is None:
         return body.timer_id
     check_text(given, "Idempotency-Key")

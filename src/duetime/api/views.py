@@ -131,7 +131,7 @@ class BatchView(msgspec.Struct):
     """What became of a batch, in the order of the request."""
 
     timers: list[BatchItemView]
-    created: int
+    created: Annotated[int, Meta(description="How many are new; the rest failed or existed.")]
     failed: int
 
 

@@ -2,7 +2,9 @@
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from duetime.config.reading import SHORTEST_KEY
 from duetime.errors import ConfigurationError
@@ -28,18 +30,14 @@ def read_key(path: Path) -> str | None:
 
 def keep_key(path: Path) -> str:
     """The key that is kept there; if there is none yet, a new one that only its owner may read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         # It is whole from the first moment that it can be seen: two starts at once agree on it.
-        made = path.with_name(f"{path.name}.{os.getpid()}")
-        made.touch(mode=0o600, exist_ok=False)
-        try:
-            made.write_text(secrets.token_urlsafe(32) + "\n", "ascii")
-            os.link(made, path)
-        except FileExistsError:
-            pass
-        finally:
-            made.unlink()
+        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.") as made:
+            made.write(secrets.token_urlsafe(32) + "\n")
+            made.flush()
+            with suppress(FileExistsError):
+                os.link(made.name, path)
     except OSError as error:
         if not path.exists():
             raise ConfigurationError(f"{path}: cannot be written: {error.strerror}") from error

@@ -24,7 +24,6 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
-from duetime.errors import ConfigurationError
 from duetime.service import Service
 from duetime.stores import Store
 from duetime.stores.opening import open_store
@@ -113,27 +112,22 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
 @asynccontextmanager
 async def _dev_receiver(settings: Settings) -> AsyncIterator[None]:
     """Run a receiver beside the node, and show how to make a first timer."""
-    port = settings.port + 1
     on_arrival = printing(Screen(sys.stdout))
-    try:
-        receiver = running_receiver("127.0.0.1", port, on_arrival)
-        receiver_port = await receiver.__aenter__()
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot listen on 127.0.0.1:{port} for the receiver: {error.strerror}; "
-            "choose another PORT, the receiver takes the one after it"
-        ) from None
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            receiver = running_receiver("127.0.0.1", settings.port + 1, on_arrival)
+            port = await stack.enter_async_context(receiver)
+        except (OSError, OverflowError):  # the next port is taken, or there is none
+            receiver = running_receiver("127.0.0.1", 0, on_arrival)
+            port = await stack.enter_async_context(receiver)
         text = banner(
             host=settings.host,
             port=settings.port,
             api_key=settings.api_key or "",
-            receiver_port=receiver_port,
+            receiver_port=port,
         )
         print(text, flush=True)
         yield
-    finally:
-        await receiver.__aexit__(None, None, None)
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.devkey import keep_key, key_path
 from duetime.cli.settings_flags import add_flags, settings_from
-from duetime.config.table import MAKE_A_KEY
+from duetime.config.table import MAKE_A_KEY, TABLE
 
 DEV_DEFAULTS = {"HOST": "127.0.0.1"}
+_SECRETS = ", ".join(setting.env for setting in TABLE if not setting.flag)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -25,8 +26,8 @@ examples:
   API_KEY=$({MAKE_A_KEY}) duetime serve
   duetime serve --port 9090 --database-url sqlite:////var/lib/duetime/duetime.db
 
-Every flag is also a variable of the environment or of .env. API_KEY must be one of these:
-secrets have no flag. SIGTERM or Ctrl-C stops the node once its callbacks have ended.""",
+Every flag is also a variable of the environment or of .env. Secrets have no flag, and are
+variables only: {_SECRETS}. SIGTERM or Ctrl-C stops the node once its callbacks have ended.""",
     )
     add_flags(serve)
     dev = add_command(
@@ -61,11 +62,9 @@ A node does this itself when it starts; running it twice, or at the same time, d
 def _serve(args: argparse.Namespace) -> int:
     settings = settings_from(args, required=["API_KEY"])
     # Imported here: what runs a node is not loaded by the commands that call one.
-    from duetime.cli.node import (  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
-        run_node,
-    )
+    from duetime.cli.node import run_node  # noqa: PLC0415
 
-    return int(run_node(settings, dev=False))
+    return run_node(settings, dev=False)
 
 
 def _dev(args: argparse.Namespace) -> int:
@@ -75,18 +74,14 @@ def _dev(args: argparse.Namespace) -> int:
         api_key=settings.api_key or keep_key(key_path(settings.database_url)),
         egress_allow=(*settings.egress_allow, *LOOPBACK),
     )
-    from duetime.cli.node import (  # noqa: PLC0415 - see _serve
-        run_node,
-    )
+    from duetime.cli.node import run_node  # noqa: PLC0415
 
-    return int(run_node(settings, dev=True))
+    return run_node(settings, dev=True)
 
 
 def _migrate(args: argparse.Namespace) -> int:
     settings = settings_from(args)
-    from duetime.stores.opening import (  # type: ignore[attr-defined,unused-ignore] # noqa: PLC0415
-        open_store,
-    )
+    from duetime.stores.opening import open_store  # noqa: PLC0415
 
     async def migrate() -> None:
         store = open_store(settings.database_url, sqlite_synchronous=settings.sqlite_synchronous)

@@ -2,45 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import NamedTuple, cast
+from typing import cast
 
 import httptools
 
-from duetime.clock import Clock, Millis, SystemClock, from_datetime
+from duetime.cli.arrival import Arrival, OnArrival
+from duetime.clock import Clock, Millis, SystemClock
 
 _MOST_BYTES = 16 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
-
-
-class Arrival(NamedTuple):
-    """A callback that came in."""
-
-    at: Millis
-    method: str
-    path: str
-    headers: dict[str, str]  # by lower-case name
-    body: bytes
-
-    @property
-    def attempt(self) -> str | None:
-        return self.headers.get("x-timer-attempt")
-
-    @property
-    def lateness(self) -> Millis | None:
-        """How long after its due time it came, if it said when that was."""
-        due = self.headers.get("x-timer-due", "")
-        try:
-            due_at = int(due) if due.isdigit() else from_datetime(datetime.fromisoformat(due))
-        except (ValueError, OverflowError):
-            return None
-        return self.at - due_at
-
-
-OnArrival = Callable[[Arrival], None]
 
 
 @asynccontextmanager
@@ -102,7 +75,8 @@ class _Connection(asyncio.Protocol):
         self._delay = delay
         self._clock = clock
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[Arrival, bool]] = deque()
+        self._waiting: deque[tuple[Arrival | None, bytes, bool]] = deque()
+        self._is_over = False  # nothing more is read
         self._answering: asyncio.Task[None] | None = None
         self._begin()
 
@@ -123,6 +97,8 @@ class _Connection(asyncio.Protocol):
             self._answering.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -147,10 +123,10 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
-        if self._size > _MOST_BYTES:
-            self._refuse(b"413 Content Too Large")
-        else:
+        if self._size <= _MOST_BYTES:
             self._body.append(body)
+        elif not self._is_over:
+            self._refuse(b"413 Content Too Large")
 
     def on_message_complete(self) -> None:
         arrival = Arrival(
@@ -160,23 +136,27 @@ class _Connection(asyncio.Protocol):
             headers=self._headers,
             body=b"".join(self._body),
         )
-        if self._transport.is_closing():
-            return
-        self._waiting.append((arrival, self._parser.should_keep_alive()))
+        if not self._is_over:
+            stays_open = self._parser.should_keep_alive()
+            self._queue(arrival, _answer(self._status, stays_open=stays_open), stays_open)
+
+    def _queue(self, arrival: Arrival | None, answer: bytes, stays_open: bool) -> None:  # noqa: FBT001
+        self._is_over = not stays_open
+        self._waiting.append((arrival, answer, stays_open))
         if self._answering is None:
             self._answering = asyncio.get_running_loop().create_task(self._answer_all())
 
     async def _answer_all(self) -> None:
         while self._waiting:
-            arrival, stays_open = self._waiting[0]
-            self._on_arrival(arrival)
-            if self._delay:
-                await asyncio.sleep(self._delay)
-            self._transport.write(_answer(self._status, stays_open=stays_open))
+            arrival, answer, stays_open = self._waiting[0]
+            if arrival:
+                self._on_arrival(arrival)
+                if self._delay:
+                    await asyncio.sleep(self._delay)
+            self._transport.write(answer)
             self._waiting.popleft()
             if not stays_open:
                 self._transport.close()
-                return
         self._answering = None
 
     def _begin(self) -> None:
@@ -186,10 +166,9 @@ class _Connection(asyncio.Protocol):
         self._size = 0
 
     def _refuse(self, status: bytes) -> None:
-        self._transport.write(
-            b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-        self._transport.close()
+        """Answer what cannot be read, after all that could be, and hang up."""
+        head = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        self._queue(None, head, stays_open=False)
 
 
 def _answer(status: int, *, stays_open: bool) -> bytes:

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from duetime.cli.arrival import Arrival, OnArrival
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.new_timer import duration
 from duetime.cli.output import Screen, printable
-from duetime.cli.receiver import Arrival, OnArrival, running_receiver
+from duetime.cli.receiver import running_receiver
 from duetime.clock import to_rfc3339
 from duetime.durations import parse_duration
 from duetime.errors import ConfigurationError
@@ -48,14 +49,23 @@ Lateness is measured from X-Timer-Due, on this machine's clock. Ctrl-C stops it.
     parser.add_argument("--json", action="store_true", help="print one line of JSON per callback")
 
 
-def printing(screen: Screen, *, as_json: bool = False) -> OnArrival:
-    """What prints arrivals, for people or for machines."""
+def printing(
+    screen: Screen, *, as_json: bool = False, gone: asyncio.Future[None] | None = None
+) -> OnArrival:
+    """What prints arrivals, for people or for machines.
+
+    Where nobody reads them any more, ``gone`` is told, and callbacks are answered all the same.
+    """
 
     def on_arrival(arrival: Arrival) -> None:
-        if as_json:
-            screen.json(as_data(arrival), on_one_line=True)
-        else:
-            screen.line(as_line(screen, arrival))
+        try:
+            if as_json:
+                screen.json(as_data(arrival), on_one_line=True)
+            else:
+                screen.line(as_line(screen, arrival))
+        except OSError as error:
+            if gone and not gone.done():
+                gone.set_exception(error)
 
     return on_arrival
 
@@ -97,7 +107,8 @@ def _receiver(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace) -> None:
     screen = Screen()
-    on_arrival = printing(screen, as_json=args.json)
+    gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    on_arrival = printing(screen, as_json=args.json, gone=gone)
     delay = parse_duration(args.delay)
     try:
         listening = running_receiver(
@@ -106,7 +117,7 @@ async def _run(args: argparse.Namespace) -> None:
         async with listening as port:
             if not args.json:
                 screen.line(f"Receiving callbacks on http://{args.host}:{port}")
-            await asyncio.Event().wait()
+            await gone
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise

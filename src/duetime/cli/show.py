@@ -46,6 +46,8 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "tags": ", ".join(timer.get("tags") or ()),
         "metadata": _json(timer.get("metadata")),
         "correlation": timer.get("correlation_id"),
+        "attempt": timer.get("attempt") or None,
+        "next attempt": _time(timer.get("next_attempt_at"), now),
         "last error": timer.get("last_error"),
         "created": _time(timer.get("created_at"), now),
         "version": timer.get("version"),
@@ -58,23 +60,18 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
 
 def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
     """The execution log, one line for each attempt."""
-    rows = []
-    for attempt in attempts:
-        outcome = attempt.get("outcome") or {}
-        is_ok = outcome.get("kind") == "ok"
-        rows.append(
-            (
-                str(attempt["attempt"]),
-                relative(attempt.get("started_at"), now),
-                screen.colour(
-                    "green" if is_ok else "red", printable(str(outcome.get("kind", "-")))
-                ),
-                _cell(outcome.get("status_code")),
-                _milliseconds(outcome.get("latency_ms")),
-                relative(attempt.get("next_at"), now),
-                printable(str(outcome.get("error") or "")),
-            )
+    rows = [
+        (
+            str(attempt["attempt"]),
+            relative(attempt.get("started_at"), now),
+            screen.colour("green" if attempt["kind"] == "ok" else "red", _cell(attempt["kind"])),
+            _cell(attempt.get("status_code")),
+            _milliseconds(attempt.get("latency_ms")),
+            relative(attempt.get("next_at"), now),
+            printable(attempt.get("error") or ""),
         )
+        for attempt in attempts
+    ]
     if rows:
         screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", "ERROR"), rows)
     else:

@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from duetime.cli import calling, new_timer
+from duetime.cli import calling, new_timer, timer_flags
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.exits import HELP as EXITS
 from duetime.cli.exits import Exit
@@ -12,11 +12,8 @@ from duetime.cli.output import Screen
 from duetime.cli.show import show_attempts, show_timer, show_timers
 from duetime.cli.watch import watch_list, watch_timer
 from duetime.client import Client
-from duetime.client.types import Filters, Page, Timer
+from duetime.client.types import Page, Timer
 from duetime.clock import SystemClock
-
-_STATUSES = ("pending", "executing", "completed", "failed", "canceled", "paused")
-_DEFAULT_GROUP = "default"
 
 
 def add_to(commands: Commands) -> None:
@@ -49,8 +46,8 @@ def add_to(commands: Commands) -> None:
         """\
   duetime timer list --status pending --sort execute_at --order asc
   duetime timer list --tag billing --all --json""",
-        _add_filters,
-        _add_paging,
+        timer_flags.add_filters,
+        timer_flags.add_paging,
     )
     for verb, summary in (
         ("get", "Show one timer"),
@@ -63,7 +60,7 @@ def add_to(commands: Commands) -> None:
         run = {"get": _get, "cancel": _cancel, "attempts": _attempts}.get(verb, _act(verb))
         examples = f"  duetime timer {verb} 01890a5d-ac96-774b-bcce-b302099a8057\n"
         examples += f"  duetime timer {verb} --group carts --id cart-42"
-        _add(verbs, verb, run, summary, examples, _add_which)
+        _add(verbs, verb, run, summary, examples, timer_flags.add_which)
     _add(
         verbs,
         "watch",
@@ -76,8 +73,8 @@ def add_to(commands: Commands) -> None:
 With an ID it prints each change that it sees, and ends with 0 if the timer completed, with 1
 if it failed or was canceled. With --json each is one line of JSON. Without an ID it shows the
 list again and again, until Ctrl-C.""",
-        _add_pace,
-        _add_filters,
+        timer_flags.add_pace,
+        timer_flags.add_filters,
     )
 
 
@@ -100,54 +97,18 @@ def _add(
         add(parser)
 
 
-def _add_which(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("timer", nargs="?", metavar="ID", help="the timer's id")
-    parser.add_argument("--id", dest="timer_id", metavar="KEY", help="your own key, instead of ID")
-    parser.add_argument("--group", default=_DEFAULT_GROUP, help="the key's group")
-    parser.set_defaults(parser=parser)
-
-
-def _add_filters(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("which, and in which order")
-    group.add_argument("--status", choices=_STATUSES)
-    for flag in ("--group", "--tag", "--name-prefix", "--correlation-id"):
-        group.add_argument(flag)
-    for flag in ("--created-after", "--created-before", "--execute-after", "--execute-before"):
-        group.add_argument(flag, metavar="TIME")
-    group.add_argument("--limit", type=int, metavar="N", help="per page, at most 200 (default: 50)")
-    group.add_argument("--offset", type=int, metavar="N")
-    group.add_argument("--sort", choices=("created_at", "execute_at"))
-    group.add_argument("--order", choices=("asc", "desc"))
-
-
-def _add_paging(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cursor", help="go on behind a page (its next_cursor)")
-    parser.add_argument("--all", action="store_true", help="all of them, page by page")
-
-
-def _add_pace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("timer", nargs="?", metavar="ID", help="the timer's id")
-    parser.add_argument(
-        "--interval",
-        type=new_timer.duration,
-        default="500ms",
-        metavar="DURATION",
-        help="how often to look (default: 500ms)",
-    )
-
-
 def _create(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     return _show(args, screen, client.create(**new_timer.timer_from(args)))
 
 
 def _get(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    if _is_by_key(args):
+    if timer_flags.is_by_key(args):
         return _show(args, screen, client.get_by_key(args.group, args.timer_id))
     return _show(args, screen, client.get(args.timer))
 
 
 def _cancel(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    if _is_by_key(args):
+    if timer_flags.is_by_key(args):
         return _show(args, screen, client.cancel_by_key(args.group, args.timer_id))
     return _show(args, screen, client.cancel(args.timer))
 
@@ -169,7 +130,7 @@ def _attempts(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 
 
 def _list(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    filters = filters_from(args)
+    filters = timer_flags.filters_from(args)
     if args.all:
         timers = list(client.list(**filters))
         page: Page = {"timers": timers, "total": len(timers)}
@@ -189,24 +150,13 @@ def _list(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 def _watch(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     if args.timer:
         return watch_timer(client, screen, args.timer, args.interval, as_json=args.json)
-    return watch_list(client, screen, filters_from(args), args.interval, as_json=args.json)
-
-
-def filters_from(args: argparse.Namespace) -> Filters:
-    """The filters that were given."""
-    given = {name: getattr(args, name, None) for name in Filters.__annotations__}
-    return cast("Filters", {name: value for name, value in given.items() if value is not None})
-
-
-def _is_by_key(args: argparse.Namespace) -> bool:
-    """Whether the timer is named by its key; it must be named in exactly one way."""
-    if (args.timer is None) == (args.timer_id is None):
-        args.parser.error("name the timer by its ID, or by --id KEY and --group")
-    return args.timer is None
+    return watch_list(
+        client, screen, timer_flags.filters_from(args), args.interval, as_json=args.json
+    )
 
 
 def _id(args: argparse.Namespace, client: Client) -> Any:
-    if _is_by_key(args):
+    if timer_flags.is_by_key(args):
         return client.get_by_key(args.group, args.timer_id)["id"]
     return args.timer
 

@@ -61,8 +61,8 @@ class Connection:
         """Turn the HTTP library's errors into ours."""
         try:
             yield
-        except BuilderError as error:
-            raise ClientError(f"the request cannot be made: {error.message}") from error
+        except (BuilderError, ValueError) as error:
+            raise ClientError(f"the request cannot be made: {error}") from error
         except TimeoutError as error:
             raise ServiceUnreachable(f"no answer from {self.url} in time") from error
         except PyreqwestError as error:

@@ -73,6 +73,15 @@ class NewTimer(TimerContent, total=False):
     timer_id: str
 
 
+class Outcome(TypedDict, total=False):
+    """What came of an attempt."""
+
+    kind: Required[str]
+    status_code: int | None
+    latency_ms: int | None
+    error: str | None
+
+
 class Timer(TypedDict, total=False):
     """A timer as the service tells of it; lists and short answers leave some of it out."""
 
@@ -81,6 +90,7 @@ class Timer(TypedDict, total=False):
     group: str
     timer_id: str
     version: int
+    attempt: int
     name: str | None
     tags: list[str]
     created_at: str
@@ -94,7 +104,8 @@ class Timer(TypedDict, total=False):
     retry_policy: RetryPolicy
     deadline: str | None
     last_error: str | None
-    outcome: dict[str, Any] | None
+    outcome: Outcome | None
+    next_attempt_at: str | None
 
 
 class Filters(TypedDict, total=False):
@@ -150,7 +161,10 @@ class Attempt(TypedDict, total=False):
     node: str
     started_at: str
     finished_at: str
-    outcome: dict[str, Any]
+    kind: Required[str]
+    status_code: int | None
+    latency_ms: int | None
+    error: str | None
     next_at: str | None
 
 

@@ -37,6 +37,11 @@ _CLOSED = Outcome(kind=Kind.UNSENT, error="this node is stopping")
 class HttpSender:
     """Delivers HTTP callbacks.
 
+    A ``send`` that is cancelled, or cut short by ``close``, ends at once. But a request that was
+    handed over by then goes on, unheard, until its timeout: the library runs it in a thread of its
+    own and does not call it back. So such an attempt is lost: its timer must not be handed back as
+    if nothing had been sent.
+
     ``read_at_most`` bounds how much of an answer is read: enough for what receivers say, so that
     the connection can be used again; of a longer answer the rest is not waited for.
     """
@@ -72,21 +77,24 @@ class HttpSender:
         return f"callback.type: {_NO_NATS}"
 
     def target(self, callback: Callback) -> str:
-        if isinstance(callback, HttpCallback):
+        if not isinstance(callback, HttpCallback):
+            return f"nats:{callback.topic}"
+        try:
             return self._receiver(Url(callback.url)).origin
-        return f"nats:{callback.topic}"
+        except ValueError:  # stored past the check; sending it will say what is wrong with it
+            return callback.url
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         callback = timer.spec.callback
         started = self._clock.monotonic()
+        if self._closed:
+            return _CLOSED
         if not isinstance(callback, HttpCallback):
             return Outcome(kind=Kind.NATS, error=_NO_NATS)
         try:
             outcome = await self._attempt(timer, callback, started, is_mine)
         except Exception as error:  # noqa: BLE001 - whatever happens, an attempt has an outcome
-            _log.exception("timer %s: the attempt failed in an unforeseen way", timer.id)
-            reason = error.args[0] if error.args else type(error).__name__
-            outcome = Outcome(kind=Kind.NETWORK, error=f"cannot send: {reason}", retryable=True)
+            outcome = _unforeseen(timer, callback, error)
         if outcome.latency_ms is None and outcome.kind is not Kind.UNSENT:
             return replace(outcome, latency_ms=self._since(started))
         return outcome
@@ -102,7 +110,7 @@ class HttpSender:
         url = Url(callback.url)
         receiver = self._receiver(url)
         if refusal := await self._resolve(receiver, callback.timeout):
-            return refusal
+            return _CLOSED if self._closed else refusal
         body = None if callback.payload is UNSET else bytes(callback.payload)
         fields = headers.build(timer, callback, body or b"", self._clock.now(), self._secrets)
         outcome = _UNSENT
@@ -179,3 +187,12 @@ class HttpSender:
 
     def _since(self, started: float) -> Millis:
         return round(1000 * (self._clock.monotonic() - started))
+
+
+def _unforeseen(timer: Timer, callback: HttpCallback, error: Exception) -> Outcome:
+    # A callback that was stored past the check: the library's message may quote a header's value.
+    if problem := problem_of(callback):
+        return Outcome(kind=Kind.NETWORK, error=f"cannot send: {problem}")
+    _log.error("timer %s: the attempt failed in an unforeseen way", timer.id, exc_info=error)
+    reason = error.args[0] if error.args else type(error).__name__
+    return Outcome(kind=Kind.NETWORK, error=f"cannot send: {reason}", retryable=True)

@@ -4,6 +4,7 @@ Nothing that the user keeps secret is ever quoted: no header, no body, no query 
 """
 
 import re
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import NamedTuple
@@ -33,15 +34,19 @@ _LONGEST_LOCATION = 200
 # do not: its ConnectError is also raised when a connection breaks after the request was written.
 _CONNECTING = "client error (Connect)"
 _TCP = "tcp connect error"
-_ERRNO = re.compile(r" \(os error \d+\)$")
+_NOISE = re.compile(r" (?:\(os error \d+\)|for url \(.*\))$")
 _CERTIFICATE = "invalid peer certificate: "
+_TLS_PROBLEMS = {
+    "received corrupt message of type InvalidContentType": "the receiver does not speak it here",
+    "tls handshake eof": "the receiver closed the connection during the handshake",
+}
 _CERTIFICATE_PROBLEMS = {
     "expired": "certificate has expired",
     "not valid yet": "certificate is not valid yet",
     "not valid for name": "certificate is for another host",
     "unknownissuer": "certificate is not from a trusted authority",
     "selfsigned": "certificate is not from a trusted authority",
-    "caused": "certificate is an authority's own and not a server's",
+    "causedasendentity": "certificate is an authority's own and not a server's",
     "revoked": "certificate was revoked",
 }
 
@@ -89,7 +94,7 @@ def failed(
     that retry policies span, nothing was delivered, and the policy bounds the tries anyway.
     """
     causes = [cause["message"] for cause in error.details["causes"] or ()] or [error.message]
-    reason = _ERRNO.sub("", causes[-1])
+    reason = _NOISE.sub("", causes[-1])
     unsent = _CONNECTING in causes
     if isinstance(error, RequestTimeoutError):
         if unsent:
@@ -131,7 +136,9 @@ def retry_at(header: str | None, now: Millis) -> Millis | None:
         at = now + 1000 * int(text[:12])
     else:
         try:
-            at = from_datetime(parsedate_to_datetime(text))
+            date = parsedate_to_datetime(text)
+            # "-0000" is UTC as well, but leaves the date without a zone.
+            at = from_datetime(date if date.tzinfo else date.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
             return None
     return min(at, now + LONGEST_WAIT) if at > now else None
@@ -150,7 +157,7 @@ def _to(asked: Url, location: str) -> str:
 
 def _tls_problem(reason: str) -> str:
     if not reason.startswith(_CERTIFICATE):
-        return reason
+        return _TLS_PROBLEMS.get(reason, reason)
     problem = reason.removeprefix(_CERTIFICATE)
     for sign, sentence in _CERTIFICATE_PROBLEMS.items():
         if sign in problem.lower():

@@ -8,6 +8,7 @@ import base64
 import binascii
 import hmac
 from collections.abc import Sequence
+from functools import lru_cache
 
 from duetime.errors import ConfigurationError
 
@@ -36,10 +37,21 @@ def parse_secret(text: str) -> bytes:
 
 def sign(secret: bytes, webhook_id: str, timestamp: int, body: bytes) -> str:
     """Sign one request: the value of its ``webhook-signature`` header for this secret."""
-    digest = hmac.digest(secret, f"{webhook_id}.{timestamp}.".encode() + body, "sha256")
-    return "v1," + base64.b64encode(digest).decode()
+    signature = _keyed(secret).copy()
+    signature.update(f"{webhook_id}.{timestamp}.".encode() + body)
+    return "v1," + binascii.b2a_base64(signature.digest(), newline=False).decode()
 
 
 def signatures(secrets: Sequence[bytes], webhook_id: str, timestamp: int, body: bytes) -> str:
     """The whole header while several secrets are active."""
     return " ".join([sign(secret, webhook_id, timestamp, body) for secret in secrets])
+
+
+@lru_cache(maxsize=64)
+def _keyed(secret: bytes) -> hmac.HMAC:
+    """The part of the work that depends on the secret alone.
+
+    hmac.digest does it all in one call, but it lets go of the interpreter even for a few bytes,
+    and the thread that runs the requests is quick to take it: beside them it costs 20 us more.
+    """
+    return hmac.new(secret, digestmod="sha256")

@@ -29,6 +29,9 @@ log = logging.getLogger("duetime.engine")
 # A part that has made no pass for so long, in seconds, is not alive.
 STALLED = 15.0
 
+# How long, in seconds, a callback that was told to end may take to do so.
+LAST_CHANCE = 1.0
+
 
 class Engine:
     """One node's engine."""
@@ -122,8 +125,9 @@ class Engine:
         await self._clock.wait(self._dispatching.ended, drain_for)
         self.dispatcher.stop()
         await self._finish_under_way(drain_for)
-        self._committing.stop()
-        await self._clock.wait(self._committing.ended, drain_for)
+        for loop in (self._committing, self._meeting):
+            loop.stop()
+            await self._clock.wait(loop.ended, drain_for)
         try:
             while self.committer.has_unwritten:
                 await self.committer.step()
@@ -135,7 +139,6 @@ class Engine:
                 error,
                 len(self.committer),
             )
-        self._meeting.stop()
 
     async def _finish_under_way(self, seconds: float) -> None:
         tasks = [claim.task for claim in self.committer.under_way if claim.task is not None]
@@ -148,7 +151,8 @@ class Engine:
         if not await self._clock.wait(all_ended, seconds):
             handed_back = [task for task in tasks if task.cancel()]
             log.info("stopping: handing back %d callbacks", len(handed_back))
-        await waiting
+            await self._clock.wait(all_ended, LAST_CHANCE)
+        waiting.cancel()
 
     async def _read(self) -> float:
         pause = await self.reader.step()

@@ -125,12 +125,12 @@ class Committer:
 
     def _finishing(self, claim: Claim, now: Millis) -> Change:
         outcome = claim.outcome or Outcome(kind=Kind.LOST)
-        if outcome.kind in (Kind.LOST, Kind.UNSENT):
-            new = model.release(claim.timer, now)
+        if outcome.kind is Kind.UNSENT:  # nothing happened that a log could tell of
+            return Change(claim.timer, model.release(claim.timer, now, was_sent=False))
+        if outcome.kind is Kind.LOST:
+            new = model.release(claim.timer, now, was_sent=True)
         else:
             new = model.finish(claim.timer, outcome, now, random.random())  # noqa: S311 - jitter
-        if outcome.kind is Kind.UNSENT:  # nothing happened that a log could tell of
-            return Change(claim.timer, new)
         return Change(
             claim.timer, new, attempt=model.attempt_record(claim.timer, new, outcome, now)
         )

@@ -44,9 +44,9 @@ class Reader:
         self._horizon = horizon
         self._page = page
         self._read_shards: Collection[int] = ()
-        self._ahead = Due(0, "")  # everything up to here has been read
+        self._ahead = Due(clock.now(), "")  # everything up to here has been read
+        self._until = self._ahead.wake_at + horizon  # what is written below this is noticed
         self._behind: Due | None = None
-        self._until: Millis = 0
 
     def notice(self, timer: Timer) -> bool:
         """Take note of a timer that was just written; tells whether it is on the agenda now."""

@@ -43,6 +43,17 @@ SCALARS = (
 DERIVED = ("shard", "name", "correlation_id")
 COLUMNS = (*SCALARS, *DERIVED, "progress", "spec")
 
+ATTEMPT_COLUMNS = (
+    "timer",
+    "occurrence",
+    "attempt",
+    "node",
+    "started_at",
+    "finished_at",
+    "next_at",
+    "outcome",
+)
+
 Scalars: TypeAlias = tuple[
     str,
     str,
@@ -130,7 +141,7 @@ def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw) -> Timer:
 
 
 def attempt_columns(attempt: Attempt) -> tuple[Any, ...]:
-    """An attempt as the values of a row of the execution log."""
+    """An attempt as the values of ATTEMPT_COLUMNS."""
     return (
         attempt.timer,
         attempt.occurrence,
@@ -144,7 +155,7 @@ def attempt_columns(attempt: Attempt) -> tuple[Any, ...]:
 
 
 def to_attempt(row: AttemptRow) -> Attempt:
-    """The attempt of a row of the execution log."""
+    """The attempt of a row with ATTEMPT_COLUMNS."""
     return Attempt(
         timer=row[0],
         occurrence=row[1],

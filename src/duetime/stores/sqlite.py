@@ -3,6 +3,10 @@
 Writes go through one thread, many to a commit (``sqlite_writer``); reads run beside it on a few
 connections of their own, and in WAL mode neither waits for the other. A read begun after a write
 was acknowledged sees it. Several processes of one machine may share a file.
+
+These threads need Python's lock only briefly, but an event loop whose turns are all shorter than
+the interpreter's switch interval can keep it from them for seconds. A process that runs its loop
+at the limit should set ``sys.setswitchinterval(0.0005)``; ``bench/stores.py`` shows what it does.
 """
 
 import asyncio
@@ -60,10 +64,14 @@ class SqliteStore:
                 self._writer = Writer(await asyncio.to_thread(self._open))
 
     def _open(self) -> sqlite3.Connection:
-        with translated():
+        with translated(f"cannot open the database {self._path}"):
             writer = open_writer(self._path, self._synchronous)
-            for _ in range(self._reader_count):
-                self._readers.put(open_reader(self._path))
+            try:
+                while self._readers.qsize() < self._reader_count:
+                    self._readers.put(open_reader(self._path))
+            except BaseException:
+                writer.close()
+                raise
             return writer
 
     async def ping(self) -> None:

@@ -23,7 +23,7 @@ _PRAGMAS = (
 )
 
 
-def translate(error: Exception) -> Exception:
+def translate(error: Exception, subject: str = "SQLite") -> Exception:
     """What the engine threw, as the contract wants it; other errors are bugs and stay as they are.
 
     A value that SQLite cannot hold (an integer over 64 bits, half a surrogate pair) is refused by
@@ -31,18 +31,18 @@ def translate(error: Exception) -> Exception:
     """
     if not isinstance(error, _ENGINE_ERRORS):
         return error
-    unavailable = StoreUnavailable(f"SQLite: {error}")
+    unavailable = StoreUnavailable(f"{subject}: {error}")
     unavailable.__cause__ = error
     return unavailable
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translated(subject: str = "SQLite") -> Iterator[None]:
     """Let no error of the engine's own out."""
     try:
         yield
     except _ENGINE_ERRORS as error:
-        raise translate(error) from error
+        raise translate(error, subject) from error
 
 
 def check_engine() -> None:
@@ -81,26 +81,31 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # transactions are begun by hand
+        check_same_thread=False,  # the pool sees to it that one thread uses it at a time
+    )
     try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,  # transactions are begun by hand
-            check_same_thread=False,  # the pool sees to it that one thread uses it at a time
-        )
-    except sqlite3.Error as error:
-        raise StoreUnavailable(f"cannot open the database {path}: {error}") from error
-    for pragma in _PRAGMAS:
-        connection.execute(pragma)
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    except sqlite3.Error as error:
-        raise StoreUnavailable(f"cannot use the database {path}: {error}") from error
+    except sqlite3.OperationalError:
+        # Two that switch a new file at once get in each other's way, and SQLite does not wait
+        # then. It does for this lock; whoever had it, has switched the file.
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("COMMIT")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise ConfigurationError(
             f"the database {path} cannot be switched to WAL mode: it must lie on a local disk"

@@ -7,13 +7,14 @@ as they are stored.
 
 import sqlite3
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
+from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Page, Query, Record
 from duetime.stores.codec import (
     SCALARS,
@@ -25,30 +26,20 @@ from duetime.stores.codec import (
     to_json,
     to_timer,
 )
+from duetime.stores.sqlite_values import LONGEST, fill_up, parts, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"
-_SETTLED = "status IN ('completed', 'failed', 'canceled', 'paused')"
-_SETTLED_STATUSES = {Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.PAUSED}
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
 
-LONGEST = 512  # timers in one answer, which SQLite limits to a billion bytes
-
 _NAMES = ", ".join(f't."{column}"' for column in SCALARS)
-_PARTS = f"{_NAMES}, t.progress, t.spec"
 _ANSWER = (
     f"SELECT '[' || group_concat('[' || json_array({_NAMES}) || ',' || t.progress || ',' || t.spec "
     "|| ']') || ']'"
 )
 
 GETTING = f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
-GETTING_BY_KEY = (
-    f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t "
-    "ON t.tenant = json_extract(asked.value, '$[0]') "
-    "AND t.\"group\" = json_extract(asked.value, '$[1]') "
-    "AND t.timer_id = json_extract(asked.value, '$[2]')"
-)
 READING_ATTEMPTS = (
     "SELECT '[' || group_concat(line) || ']' FROM (SELECT "
     "rtrim(json_array(timer, occurrence, attempt, node, started_at, finished_at, next_at), ']') "
@@ -69,21 +60,31 @@ def ping(connection: sqlite3.Connection) -> None:
 def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | None]:
     """Timers by id, one answer for each that was asked for."""
     found: dict[str, Timer] = {}
-    for start in range(0, len(asked), LONGEST):
-        wanted = to_json(list(set(asked[start : start + LONGEST])))
+    for part in parts(asked):
+        wanted = to_json(list(set(part)))
         found.update((timer.id, timer) for timer in _timers(connection, GETTING, (wanted,)))
     return [found.get(id_) for id_ in asked]
 
 
 def get_by_key(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Timer | None]:
     """Timers by key, one answer for each that was asked for."""
-    names = [key[:3] for key in keys]
+    names = [(key.tenant, key.group, key.timer_id) for key in keys]
     found: dict[tuple[str, str, str], Timer] = {}
-    for start in range(0, len(names), LONGEST):
-        wanted = to_json(list(set(names[start : start + LONGEST])))
-        for timer in _timers(connection, GETTING_BY_KEY, (wanted,)):
+    for part in parts(names):
+        length, values = fill_up(list(set(part)))
+        for timer in _timers(connection, getting_by_key(length), values):
             found[timer.tenant, timer.group, timer.timer_id] = timer
     return [found.get(name) for name in names]
+
+
+@cache
+def getting_by_key(length: int) -> str:
+    """The query for so many keys. Not by way of JSON, as SQLite's loses what follows a NUL."""
+    return (
+        f"{_ANSWER} FROM ({values_list(length, 3)}) AS asked CROSS JOIN timers AS t "
+        "ON t.tenant = asked.column1 "
+        'AND t."group" = asked.column2 AND t.timer_id = asked.column3'
+    )
 
 
 def due(
@@ -109,9 +110,9 @@ def due(
 def waking(shards: str | None) -> str:
     """The due query: its parameters are before, wake_at and id of the last, shards, limit."""
     return (
-        f"{_ANSWER} FROM (SELECT {_PARTS} FROM timers AS t WHERE t.wake_at <= ?1 "
-        f"AND (t.wake_at, t.id) > (?2, ?3){in_shards(shards, 4)} "
-        "ORDER BY t.wake_at, t.id LIMIT ?5) AS t"
+        f"{_ANSWER} FROM (SELECT * FROM timers WHERE wake_at <= ?1 "
+        f"AND (wake_at, id) > (?2, ?3){in_shards(shards, 4)} "
+        "ORDER BY wake_at, id LIMIT ?5) AS t"
     )
 
 
@@ -133,23 +134,28 @@ def search(connection: sqlite3.Connection, query: Query) -> Page:
         return Page(timers)
     conditions, values = _conditions(query)
     (total,) = connection.execute(
-        f"SELECT count(*) FROM timers AS t WHERE {conditions}",
+        f"SELECT count(*) FROM timers WHERE {conditions}",
         values,
     ).fetchone()
     return Page(timers, total)
 
 
 def listing(query: Query) -> tuple[str, list[Any]]:
-    """The statement of a search, and its parameters."""
+    """The statement of a search, and its parameters.
+
+    The page is found first and read afterwards, so that a search that must sort its matches does
+    not carry their payloads through the sorting.
+    """
     conditions, values = _conditions(query)
     if query.after is not None:
         sign = "<" if query.descending else ">"
-        conditions += f" AND (t.{query.sort}, t.id) {sign} (?, ?)"
+        conditions += f" AND ({query.sort}, id) {sign} (?, ?)"
         values += query.after
     way = "DESC" if query.descending else "ASC"
     statement = (
-        f"{_ANSWER} FROM (SELECT {_PARTS} FROM timers AS t WHERE {conditions} "
-        f"ORDER BY t.{query.sort} {way}, t.id {way} LIMIT ? OFFSET ?) AS t"
+        f"{_ANSWER} FROM (SELECT rowid AS place FROM timers WHERE {conditions} "
+        f"ORDER BY {query.sort} {way}, id {way} LIMIT ? OFFSET ?) "
+        "CROSS JOIN timers AS t ON t.rowid = place"
     )
     return statement, [*values, query.limit, query.offset]
 
@@ -158,23 +164,21 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
     """What a timer must be to be found; the cursor is not part of it, as the total ignores it."""
     name_from = query.name_prefix or None
     asked: tuple[tuple[str, Any], ...] = (
-        ("t.tenant = ?", query.tenant),
-        ("t.status = ?", query.status and query.status.value),
-        ('t."group" = ?', query.group),
-        ("t.correlation_id = ?", query.correlation_id),
-        ("t.name >= ?", name_from),
-        ("t.name < ?", name_from and prefix_end(name_from)),
-        ("t.created_at >= ?", query.created_after),
-        ("t.created_at < ?", query.created_before),
-        ("t.execute_at >= ?", query.execute_after),
-        ("t.execute_at < ?", query.execute_before),
+        ("tenant = ?", query.tenant),
+        ("status = ?", query.status and query.status.value),
+        ('"group" = ?', query.group),
+        ("correlation_id = ?", query.correlation_id),
+        ("name >= ?", name_from),
+        ("name < ?", name_from and prefix_end(name_from)),
+        ("created_at >= ?", query.created_after),
+        ("created_at < ?", query.created_before),
+        ("execute_at >= ?", query.execute_after),
+        ("execute_at < ?", query.execute_before),
     )
     conditions = [condition for condition, value in asked if value is not None]
     values = [value for _, value in asked if value is not None]
-    if query.status in _SETTLED_STATUSES:
-        conditions.append(f"t.{_SETTLED}")
     if query.tag is not None:
-        conditions.append("t.id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
+        conditions.append("id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
         values += (query.tenant, query.tag)
     return " AND ".join(conditions), values
 

@@ -1,9 +1,8 @@
 """What the writer writes: one statement for hundreds of rows.
 
 Python lets go of its lock around every step of a statement, and has to queue up for it again
-behind a busy event loop, for up to five milliseconds. So a batch is not a loop over rows: it is one
-``VALUES`` list, filled up with rows of NULLs to one of a few lengths, so that the prepared
-statements are used again.
+behind a busy event loop, for five milliseconds or more. So a batch is not a loop over rows, but
+one ``VALUES`` list.
 
 Statements are optimistic. One that would overwrite a newer version, or take a key twice, breaks a
 constraint, and SQLite undoes that whole statement, but not the transaction. Only then is it looked
@@ -14,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -23,6 +22,7 @@ from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Insert, Key, Record
 from duetime.stores.codec import (
+    ATTEMPT_COLUMNS,
     COLUMNS,
     attempt_columns,
     progress_text,
@@ -30,10 +30,7 @@ from duetime.stores.codec import (
     to_json,
 )
 from duetime.stores.sqlite_reads import FINISHED, get, get_by_key, in_shards
-
-_Item = TypeVar("_Item")
-
-LONGEST = 512  # rows in a statement: its variables stay well below SQLite's limit of 32,766
+from duetime.stores.sqlite_values import fill_up, parts, values_list
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")
 _RESCHEDULED = (*_MOVED_ON, "execute_at")
@@ -42,7 +39,7 @@ _REWRITTEN = (*_RESCHEDULED, "fingerprint", "name", "correlation_id", "spec")
 
 def insert(connection: sqlite3.Connection, inserts: Sequence[Insert]) -> list[Timer | None]:
     """Store timers: per timer None, or the one that was there."""
-    return [answer for part in _parts(inserts) for answer in _insert_part(connection, part)]
+    return [answer for part in parts(inserts) for answer in _insert_part(connection, part)]
 
 
 def _insert_part(connection: sqlite3.Connection, part: Sequence[Insert]) -> list[Timer | None]:
@@ -89,7 +86,7 @@ def apply(connection: sqlite3.Connection, changes: Sequence[Change]) -> list[boo
     """Compare and set: tell for each change whether it was written."""
     won = [False] * len(changes)
     for wave in _waves(changes):
-        for part in _parts(wave):
+        for part in parts(wave):
             for place in _apply_part(connection, part):
                 won[place] = True
     return won
@@ -248,7 +245,7 @@ def _write_tags(connection: sqlite3.Connection, timers: Iterable[Timer]) -> None
 
 def _write_attempts(connection: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
     rows = [attempt_columns(attempt) for attempt in attempts]
-    _write(connection, _inserting("attempts", _ATTEMPT), rows)
+    _write(connection, _inserting("attempts", ATTEMPT_COLUMNS), rows)
 
 
 def _write_events(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
@@ -257,22 +254,11 @@ def _write_events(connection: sqlite3.Connection, events: Iterable[Event]) -> No
 
 
 def _drop(connection: sqlite3.Connection, table: str, column: str, values: Sequence[str]) -> None:
-    connection.execute(
-        f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-        (to_json(values),),
-    )
+    connection.execute(_dropping(table, column), (to_json(values),))
 
 
-_ATTEMPT = (
-    "timer",
-    "occurrence",
-    "attempt",
-    "node",
-    "started_at",
-    "finished_at",
-    "next_at",
-    "outcome",
-)
+def _dropping(table: str, column: str) -> str:
+    return f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
 
 
 def _write(
@@ -282,10 +268,8 @@ def _write(
 ) -> int:
     """Run a statement over the rows, as few times as can be; return how many rows it wrote."""
     written = 0
-    for part in _parts(rows):
-        length = min(1 << (len(part) - 1).bit_length(), LONGEST)
-        values = list(chain.from_iterable(part))
-        values.extend([None] * (length * len(part[0]) - len(values)))
+    for part in parts(rows):
+        length, values = fill_up(part)
         written += connection.execute(statement(length), values).rowcount
     return written
 
@@ -299,7 +283,7 @@ def _inserting(table: str, columns: tuple[str, ...]) -> Callable[[int], str]:
     def statement(length: int) -> str:
         return (
             f"{how} INTO {table} ({names}) "
-            f"SELECT * FROM ({_values_list(length, len(columns))}) WHERE column1 IS NOT NULL"
+            f"SELECT * FROM ({values_list(length, len(columns))}) WHERE column1 IS NOT NULL"
         )
 
     return statement
@@ -319,18 +303,8 @@ def _updating(columns: tuple[str, ...]) -> Callable[[int], str]:
         return (
             "UPDATE timers SET version = "
             "CASE WHEN timers.version = wanted.column2 THEN wanted.column3 END, "
-            f"{sets} FROM ({_values_list(length, len(columns) + 2)}) AS wanted "
+            f"{sets} FROM ({values_list(length, len(columns) + 2)}) AS wanted "
             "WHERE timers.id = wanted.column1"
         )
 
     return statement
-
-
-def _values_list(length: int, width: int) -> str:
-    row = f"({', '.join('?' * width)})"
-    return f"VALUES {', '.join([row] * length)}"
-
-
-def _parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    for start in range(0, len(items), LONGEST):
-        yield items[start : start + LONGEST]

@@ -29,12 +29,10 @@ CREATE INDEX timers_finished ON timers (updated_at, shard)
     WHERE status IN ('completed', 'failed', 'canceled');
 
 -- Lists. Each index costs every insert, so a filter without one of its own walks along one of
--- these. The statuses that every timer passes through have none: it would be rewritten with
--- every claim, which costs a third of the throughput.
+-- these. That of the status is rewritten with every claim, which measured as next to nothing.
 CREATE INDEX timers_created ON timers (tenant, created_at, id);
 CREATE INDEX timers_execute ON timers (tenant, execute_at, id);
-CREATE INDEX timers_settled ON timers (tenant, status, created_at, id)
-    WHERE status IN ('completed', 'failed', 'canceled', 'paused');
+CREATE INDEX timers_status ON timers (tenant, status, created_at, id);
 CREATE INDEX timers_correlation ON timers (tenant, correlation_id, created_at, id);
 CREATE INDEX timers_name ON timers (tenant, name) WHERE name IS NOT NULL;
 

@@ -1,0 +1,35 @@
+"""VALUES lists: the rows of a batch as the parameters of one statement.
+
+A list is filled up with rows of NULLs to the next power of two, so that a handful of prepared
+statements serves batches of every size.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
+
+# Rows in a statement, and in an answer. Variables stay well below SQLite's limit of 32,766 for a
+# statement, and texts below its billion bytes.
+LONGEST = 512
+
+
+def parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """Split a batch into what one statement takes."""
+    for start in range(0, len(items), LONGEST):
+        yield items[start : start + LONGEST]
+
+
+def fill_up(rows: Sequence[tuple[Any, ...]]) -> tuple[int, list[Any]]:
+    """The length of the list that takes the rows, and its parameters."""
+    length = 1 << (len(rows) - 1).bit_length()
+    values = list(chain.from_iterable(rows))
+    values.extend([None] * (length * len(rows[0]) - len(values)))
+    return length, values
+
+
+def values_list(length: int, width: int) -> str:
+    """The list itself; SQLite calls its columns column1, column2 and so on."""
+    row = f"({', '.join('?' * width)})"
+    return f"VALUES {', '.join([row] * length)}"

@@ -1,0 +1,94 @@
+"""Authentication, as seeds/002 describes it."""
+
+import hmac
+import inspect
+
+import pytest
+
+from duetime.api.auth import Keys
+from duetime.errors import Unauthorized
+from tests.api.client import KEY, Api, call_app, timer_body
+
+ID = "01977420-dc00-7012-9f7e-3d5f520271b1"
+ENDPOINTS = [
+    ("POST", "/timers"),
+    ("GET", "/timers"),
+    ("POST", "/timers/batch"),
+    ("GET", f"/timers/{ID}"),
+    ("PUT", f"/timers/{ID}"),
+    ("DELETE", f"/timers/{ID}"),
+    ("POST", f"/timers/{ID}/fire"),
+    ("POST", f"/timers/{ID}/pause"),
+    ("POST", f"/timers/{ID}/resume"),
+    ("GET", f"/timers/{ID}/attempts"),
+    ("GET", "/groups/default/timers/x"),
+    ("PUT", "/groups/default/timers/x"),
+    ("DELETE", "/groups/default/timers/x"),
+    ("PATCH", "/timers"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+@pytest.mark.parametrize("key", [None, "", "wrong-key", KEY[:-1], KEY + "x", KEY.upper()])
+async def test_without_the_key(quick_api: Api, method: str, path: str, key: str | None):
+    """Every endpoint but the health checks needs the key: 401, code 4, before anything is read."""
+    answer = await quick_api.call(method, path, b"this is not JSON", key=key)
+    assert answer.status == 401
+    assert answer.envelope == {"code": 4, "message": "unauthorized", "data": None}
+
+
+async def test_every_operation_is_tried(quick_api: Api):
+    """The table above names every operation that needs a key."""
+    tried = {(method, path.replace(ID, "{id}")) for method, path in ENDPOINTS}
+    tried = {(m, p.replace("default/timers/x", "{group}/timers/{timer_id}")) for m, p in tried}
+    description = (await quick_api.get("/openapi.json")).envelope
+    described = {
+        (method.upper(), path)
+        for path, operations in description["paths"].items()
+        for method, operation in operations.items()
+        if operation.get("security") != []
+    }
+    assert tried - {("PATCH", "/timers")} == described
+
+
+async def test_with_the_key(quick_api: Api):
+    """The right key opens the door."""
+    assert (await quick_api.post("/timers", timer_body())).status == 201
+
+
+async def test_key_that_is_no_text(quick_api: Api):
+    """Bytes that are no UTF-8 are a wrong key, not an error."""
+    answer = await call_app(quick_api.app, "GET", "/timers", headers=[(b"x-api-key", b"\xff\xfe")])
+    assert answer.summary == (401, 4, "unauthorized")
+
+
+async def test_body_is_not_read(quick_api: Api):
+    """Who has no key cannot make the server read a body."""
+    big = [(b"content-length", b"999999999999")]
+    answer = await call_app(quick_api.app, "POST", "/timers", headers=big)
+    assert answer.status == 401
+
+
+def test_constant_time(monkeypatch: pytest.MonkeyPatch):
+    """Keys of any length are compared as digests of one length, by compare_digest."""
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return one == other
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    keys = Keys(KEY)
+    presented = [None, b"", b"x", KEY.encode()[:-1], b"x" * len(KEY), b"x" * 10_000]
+    for each in presented:
+        with pytest.raises(Unauthorized):
+            keys.tenant_of(each)
+    assert keys.tenant_of(KEY.encode()) == "default"
+    assert len(compared) == len(presented) + 1  # no early exit, whatever was presented
+    assert {len(side) for pair in compared for side in pair} == {32}
+    assert "==" not in inspect.getsource(Keys.tenant_of)
+
+
+def test_key_is_not_kept():
+    """Only a digest of the key stays in memory here."""
+    assert KEY not in repr(vars(Keys(KEY)))

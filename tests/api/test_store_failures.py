@@ -1,0 +1,308 @@
+"""A store that fails: 503 only if nothing was written, 500 if nobody knows what was."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from duetime.errors import StoreUnavailable
+from duetime.stores import Store
+from duetime.testing import FlakyStore
+from tests.api.client import Answer, timer_body
+from tests.api.conftest import MakeApi
+
+NOTHING = "the database did not take the change; nothing was written, try again"
+WRITES = {"insert", "apply"}
+
+
+class FlakyWrites(FlakyStore):
+    """A store of which only a number of writes fail; what is read after that is the truth."""
+
+    def __init__(self, store: Store, failing: str, times: int = 1) -> None:
+        super().__init__(store)
+        self._how = failing
+        self.times = times
+
+    def __getattr__(self, name: str) -> Any:
+        method = super().__getattr__(name)
+
+        async def call(*args: Any) -> Any:
+            if name not in WRITES or self.times == 0:
+                return await method(*args)
+            self.times -= 1
+            self.failing = self._how
+            try:
+                return await method(*args)
+            finally:
+                self.failing = None
+
+        return call
+
+
+class LosesAnswers(FlakyStore):
+    """A store that goes away with a write: neither it nor anything after it is answered."""
+
+    def __init__(self, store: Store, failing: str) -> None:
+        super().__init__(store)
+        self._how = failing
+
+    def __getattr__(self, name: str) -> Any:
+        method = super().__getattr__(name)
+
+        async def call(*args: Any) -> Any:
+            if name in WRITES:
+                self.failing = self._how
+            return await method(*args)
+
+        return call
+
+
+def assert_unavailable(answer: Answer) -> None:
+    assert answer.summary == (503, 9, NOTHING)
+    assert answer.data is None
+    assert answer.headers["retry-after"] == "1"
+
+
+def assert_unknown(answer: Answer) -> None:
+    assert (answer.status, answer.code, answer.data) == (500, 1, None)
+    assert answer.message.startswith("database error: ")
+    assert "not known whether the change was made" in answer.message
+
+
+@pytest.mark.parametrize("key", [None, "x"])
+async def test_create_before(make_api: MakeApi, store: Store, key: str | None):
+    """A create that was not written is 503, and leaves no timer."""
+    api = make_api(FlakyWrites(store, "before"))
+    assert_unavailable(await api.post("/timers", timer_body(timer_id=key)))
+    assert (await api.get("/timers")).data["total"] == 0
+    assert (await api.post("/timers", timer_body(timer_id=key))).status == 201
+
+
+@pytest.mark.parametrize("key", [None, "x"])
+async def test_create_after(make_api: MakeApi, store: Store, key: str | None):
+    """A create that was written, though its answer was lost, is 201."""
+    api = make_api(FlakyWrites(store, "after"))
+    answer = await api.post("/timers", timer_body(timer_id=key))
+    assert answer.summary == (201, 0, "timer created successfully")
+    [stored] = (await api.get("/timers")).data["timers"]
+    assert stored == answer.data
+
+
+async def test_create_on_a_taken_key(make_api: MakeApi, store: Store):
+    """Where the key was taken already, a lost answer changes nothing: 200 or 409."""
+    await make_api(store).create(timer_id="x")
+    for how in ("before", "after"):
+        same = await make_api(FlakyWrites(store, how)).post("/timers", timer_body(timer_id="x"))
+        assert same.status == 200
+        body = timer_body(timer_id="x", name="other")
+        other = await make_api(FlakyWrites(store, how)).post("/timers", body)
+        assert (other.status, other.code) == (409, 5)
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+@pytest.mark.parametrize("key", [None, "x"])
+async def test_create_unknown(make_api: MakeApi, store: Store, how: str, key: str | None):
+    """If the store cannot be asked either, it is 500: the timer may be there or not."""
+    api = make_api(LosesAnswers(store, how))
+    assert_unknown(await api.post("/timers", timer_body(timer_id=key)))
+    total = (await make_api(store).get("/timers")).data["total"]
+    assert total == (1 if how == "after" else 0)
+
+
+async def test_creates_that_share_a_write(make_api: MakeApi, store: Store):
+    """When a shared write fails, each create is told what became of its own timer."""
+    api = make_api(FlakyWrites(store, "before", times=2))
+    answers = await asyncio.gather(
+        *(api.post("/timers", timer_body(timer_id=f"k{n}")) for n in range(8))
+    )
+    listed = {timer["timer_id"] for timer in (await api.get("/timers")).data["timers"]}
+    assert {answer.status for answer in answers} == {503} or listed
+    assert listed == {answer.data["timer_id"] for answer in answers if answer.status == 201}
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+async def test_batch(make_api: MakeApi, store: Store, how: str):
+    """A batch whose write failed answers per timer: created, or code 9 if it was not written."""
+    api = make_api(FlakyWrites(store, how))
+    bodies = [timer_body(), timer_body(colour="red"), timer_body(timer_id="x")]
+    answer = await api.post("/timers/batch", {"timers": bodies})
+    assert answer.status == 200
+    codes = [item["code"] for item in answer.data["timers"]]
+    assert codes == ([0, 2, 0] if how == "after" else [9, 2, 9])
+    assert answer.data["created"] == (2 if how == "after" else 0)
+    total = (await api.get("/timers")).data["total"]
+    assert total == answer.data["created"]
+
+
+async def test_batch_unknown(make_api: MakeApi, store: Store):
+    """A batch of which nobody knows whether it was written is 500."""
+    api = make_api(LosesAnswers(store, "after"))
+    assert_unknown(await api.post("/timers/batch", {"timers": [timer_body()]}))
+
+
+CHANGES = [
+    ("PUT", "", {"name": "changed", "metadata": {"a": 1.5}}),
+    ("PUT", "", {"callback": {"type": "http", "url": "https://e.com/", "payload": [1, "ä"]}}),
+    ("DELETE", "", None),
+    ("POST", "/fire", None),
+    ("POST", "/pause", None),
+]
+
+
+@pytest.mark.parametrize(("method", "action", "body"), CHANGES)
+async def test_change_before(make_api: MakeApi, store: Store, method: str, action: str, body):
+    """A change that was not written is 503, and the timer is as it was."""
+    made = await make_api(store).create()
+    api = make_api(FlakyWrites(store, "before"))
+    before = await api.shown(made["id"])
+    assert_unavailable(await api.call(method, f"/timers/{made['id']}{action}", body))
+    assert await api.shown(made["id"]) == before
+
+
+@pytest.mark.parametrize(("method", "action", "body"), CHANGES)
+async def test_change_after(make_api: MakeApi, store: Store, method: str, action: str, body):
+    """A change that was written, though its answer was lost, is done once and answered as done."""
+    made = await make_api(store).create()
+    api = make_api(FlakyWrites(store, "after"))
+    answer = await api.call(method, f"/timers/{made['id']}{action}", body)
+    assert answer.status == 200
+    assert answer.headers["etag"] == '"2"'
+    assert (await api.shown(made["id"]))["version"] == 2
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+@pytest.mark.parametrize(("method", "action", "body"), CHANGES)
+async def test_change_unknown(
+    make_api: MakeApi, store: Store, *, method: str, action: str, body, how: str
+):
+    """A change of which nobody knows whether it was written is 500."""
+    made = await make_api(store).create()
+    api = make_api(LosesAnswers(store, how))
+    assert_unknown(await api.call(method, f"/timers/{made['id']}{action}", body))
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+async def test_replace(make_api: MakeApi, store: Store, how: str):
+    """PUT by key keeps the same promises."""
+    await make_api(store).create(timer_id="x")
+    api = make_api(FlakyWrites(store, how))
+    answer = await api.put("/groups/default/timers/x", timer_body(name="new"))
+    if how == "before":
+        assert_unavailable(answer)
+    else:
+        assert (answer.status, answer.headers["etag"]) == (200, '"2"')
+    shown = await api.get("/groups/default/timers/x")
+    assert shown.data["name"] == (None if how == "before" else "new")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/timers",
+        "/timers/{id}",
+        "/timers/{id}/attempts",
+        "/groups/default/timers/x",
+    ],
+)
+async def test_reads(make_api: MakeApi, store: Store, path: str):
+    """A read that fails is 503: it can be tried again."""
+    made = await make_api(store).create(timer_id="x")
+    flaky = FlakyStore(store)
+    flaky.failing = "before"
+    answer = await make_api(flaky).get(path.format(id=made["id"]))
+    assert (answer.status, answer.code, answer.data) == (503, 9, None)
+    assert answer.headers["retry-after"] == "1"
+    assert "try again" in answer.message
+
+
+async def test_change_whose_timer_cannot_be_read(make_api: MakeApi, store: Store):
+    """A change that did not even find its timer is 503: nothing was written."""
+    made = await make_api(store).create()
+    flaky = FlakyStore(store)
+    flaky.failing = "before"
+    answer = await make_api(flaky).delete(f"/timers/{made['id']}")
+    assert (answer.status, answer.code) == (503, 9)
+
+
+async def test_timer_that_keeps_changing(make_api: MakeApi, store: Store):
+    """A change that loses every race is 503 in the end; nothing was written."""
+
+    class Loses(FlakyStore):
+        async def apply(self, changes):
+            return [False] * len(changes)
+
+    made = await make_api(store).create()
+    answer = await make_api(Loses(store)).delete(f"/timers/{made['id']}")
+    expected = "the timer keeps changing; nothing was written, try again"
+    assert answer.summary == (503, 9, expected)
+
+
+async def test_loses_a_race_and_tries_again(make_api: MakeApi, store: Store):
+    """A change that loses a race is tried on what the timer has become."""
+    quiet = make_api(store)
+    made = await quiet.create()
+
+    class Raced(FlakyStore):
+        raced = False
+
+        async def apply(self, changes):
+            if not self.raced:
+                self.raced = True
+                assert (await quiet.put(f"/timers/{made['id']}", {"name": "b"})).status == 200
+            return await self.store.apply(changes)
+
+    answer = await make_api(Raced(store)).put(f"/timers/{made['id']}", {"tags": ["t"]})
+    assert (answer.status, answer.data["version"]) == (200, 3)
+    assert (answer.data["name"], answer.data["tags"]) == ("b", ["t"])
+
+
+async def test_loses_a_race_against_the_engine(make_api: MakeApi, store: Store):
+    """A cancel that loses against a claim is refused: the attempt has started."""
+    quiet = make_api(store)
+    made = await quiet.create()
+
+    class Raced(FlakyStore):
+        async def apply(self, changes):
+            if (await quiet.shown(made["id"]))["status"] == "pending":
+                await quiet.claim(made["id"])
+            return await self.store.apply(changes)
+
+    answer = await make_api(Raced(store)).delete(f"/timers/{made['id']}")
+    assert answer.summary == (400, 2, "cannot cancel timer with status 'executing'")
+
+
+async def test_no_driver_error_escapes(make_api: MakeApi, store: Store):
+    """A closed store is a store that does not answer."""
+    api = make_api(store)
+    await store.close()
+    for method, path, body in (
+        ("GET", "/timers", None),
+        ("POST", "/timers", timer_body()),
+        ("POST", "/timers/batch", {"timers": [timer_body()]}),
+    ):
+        answer = await api.call(method, path, body)
+        assert answer.status in {500, 503}
+        assert answer.code in {1, 9}
+        assert answer.message != "unexpected error; the server's log tells more"
+    with pytest.raises(StoreUnavailable):
+        await store.ping()
+
+
+async def test_engine_hears_of_what_was_written(make_api: MakeApi, store: Store):
+    """The engine is told of a timer exactly when its write is known to have landed."""
+
+    class Ear:
+        def __init__(self) -> None:
+            self.heard: list[tuple[str, int]] = []
+
+        def notice(self, timer) -> None:
+            self.heard.append((timer.id, timer.version))
+
+    ear = Ear()
+    lost = await make_api(FlakyWrites(store, "before"), engine=ear).post("/timers", timer_body())
+    assert (lost.status, ear.heard) == (503, [])
+    landed = await make_api(FlakyWrites(store, "after"), engine=ear).post("/timers", timer_body())
+    id_ = landed.data["id"]
+    assert ear.heard == [(id_, 1)]
+    await make_api(FlakyWrites(store, "after"), engine=ear).post(f"/timers/{id_}/fire")
+    assert ear.heard == [(id_, 1), (id_, 2)]

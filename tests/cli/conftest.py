@@ -1,0 +1,83 @@
+"""What the tests of the command line share."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+from tests.fake_service import KEY, FakeService
+
+from duetime.cli import main
+
+PROGRAM = [sys.executable, "-c", "import sys; from duetime.cli import main; sys.exit(main())"]
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with FakeService() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path, monkeypatch):
+    """An empty directory, and an environment that says nothing."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("API_KEY", "DUETIME_URL", "DATABASE_URL", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def run(capsys) -> Callable[..., Ended]:
+    """Run the command line in this process."""
+
+    def run_main(*argv: str) -> Ended:
+        try:
+            code = main(argv)
+        except SystemExit as ended:
+            code = ended.code
+        out, err = capsys.readouterr()
+        return Ended(int(code or 0), out, err)
+
+    return run_main
+
+
+@pytest.fixture
+def timer(run, service) -> Callable[..., Ended]:
+    """Run `duetime timer ...` against the fake service."""
+
+    def run_timer(verb: str, *argv: str) -> Ended:
+        return run("timer", verb, *argv, "--server", service.url, "--api-key", KEY)
+
+    return run_timer
+
+
+@pytest.fixture
+def spawn() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Run the command line as a process of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*argv: str, **env: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [*PROGRAM, *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **env},
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

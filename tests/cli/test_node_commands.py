@@ -1,0 +1,152 @@
+"""serve, dev and migrate: what they hand to the node, and what they refuse."""
+
+import re
+import stat
+import sys
+from types import ModuleType
+
+import pytest
+
+from duetime.cli import build_parser
+from duetime.cli.devkey import keep_key, key_path, read_key
+from duetime.config.table import TABLE
+from duetime.errors import ConfigurationError
+
+KEY = "k" * 40
+
+
+@pytest.fixture
+def nodes(monkeypatch):
+    """Keeps the settings of every node that would have been run."""
+    started = []
+    module = ModuleType("duetime.cli.node")
+
+    def run_node(settings, *, dev):
+        started.append((settings, dev))
+        return 7
+
+    module.run_node = run_node
+    monkeypatch.setitem(sys.modules, "duetime.cli.node", module)
+    return started
+
+
+def test_serve_refuses_to_start_without_a_key(run, nodes):
+    """And says how to make one."""
+    ended = run("serve")
+    assert ended.code == 2
+    assert ended.err.startswith("duetime: API_KEY: is not set")
+    assert "secrets.token_urlsafe(32)" in ended.err
+    assert nodes == []
+
+
+def test_serve_runs_a_node_by_its_settings(run, nodes, monkeypatch):
+    """Flags over environment; its exit code is the command's."""
+    monkeypatch.setenv("API_KEY", KEY)
+    monkeypatch.setenv("PORT", "1000")
+    assert run("serve", "--port", "1001", "--retention", "never").code == 7
+    ((settings, dev),) = nodes
+    assert (settings.api_key, settings.host, settings.port) == (KEY, "0.0.0.0", 1001)
+    assert settings.retention is None
+    assert not dev
+
+
+def test_dev_makes_a_key_and_keeps_it(run, nodes, tmp_path):
+    """The next start has the same; only its owner may read the file."""
+    run("dev")
+    run("dev")
+    (first, dev), (second, _) = nodes
+    path = tmp_path / "data" / "duetime.key"
+    assert dev
+    assert first.api_key == second.api_key == path.read_text().strip()
+    assert len(first.api_key) >= 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == ["duetime.key"]
+
+
+def test_dev_stays_on_this_machine_and_may_call_it(run, nodes):
+    """It listens on loopback, and loopback is added to what may be called."""
+    run("dev", "--egress-allow", "10.0.0.0/8")
+    settings = nodes[0][0]
+    assert settings.host == "127.0.0.1"
+    assert settings.egress_allow == ("10.0.0.0/8", "127.0.0.0/8", "::1/128")
+
+
+def test_dev_takes_the_key_that_is_set(run, nodes, monkeypatch, tmp_path):
+    """It makes none then."""
+    monkeypatch.setenv("API_KEY", KEY)
+    run("dev")
+    assert nodes[0][0].api_key == KEY
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:///data/duetime.db", "data/duetime.key"),
+        ("sqlite:////var/lib/x.db?a=b", "/var/lib/duetime.key"),
+        ("sqlite:///:memory:", "data/duetime.key"),
+        ("postgresql://u:p@h/d", "data/duetime.key"),
+    ],
+)
+def test_the_key_lies_beside_the_database(url, path):
+    """If that is a file."""
+    assert str(key_path(url)) == path
+
+
+def test_a_key_file_without_a_key_is_told(tmp_path):
+    """Rather than used."""
+    path = tmp_path / "duetime.key"
+    path.write_text("short\n")
+    with pytest.raises(ConfigurationError, match="holds no key; remove it"):
+        keep_key(path)
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
+    """In one sentence."""
+    (tmp_path / "data").write_text("a file where a directory should be")
+    with pytest.raises(ConfigurationError, match=r"duetime.key: cannot be written: "):
+        keep_key(tmp_path / "data" / "duetime.key")
+
+
+def test_no_key_file_is_no_key(tmp_path):
+    """The command line then calls without one."""
+    assert read_key(tmp_path / "duetime.key") is None
+
+
+def test_migrate_brings_the_schema_up_to_date(run, monkeypatch):
+    """And closes the store."""
+    done = []
+
+    class Store:
+        async def migrate(self):
+            done.append("migrated")
+
+        async def close(self):
+            done.append("closed")
+
+    module = ModuleType("duetime.stores.opening")
+    module.open_store = lambda url, *, sqlite_synchronous: done.append(url) or Store()
+    monkeypatch.setitem(sys.modules, "duetime.stores.opening", module)
+    assert run("migrate", "--database-url", "sqlite:///x.db").out == "The schema is up to date.\n"
+    assert done == ["sqlite:///x.db", "migrated", "closed"]
+
+
+def test_help_names_every_setting(run):
+    """From the same table that is parsed by."""
+    text = " ".join(run("serve", "--help").out.split())
+    for setting in TABLE:
+        assert setting.env in text
+        if setting.flag:
+            assert setting.flag in text
+
+
+def test_every_command_has_help_with_examples(run):
+    """Each says what it does and shows how."""
+    commands = [["serve"], ["dev"], ["migrate"], ["receiver"], ["timer"]]
+    verbs = "create get list cancel fire pause resume attempts watch"
+    for command in commands + [["timer", verb] for verb in verbs.split()]:
+        ended = run(*command, "--help")
+        assert ended.code == 0
+        assert "examples:" in ended.out
+        assert re.search(rf"^  .*duetime {command[0]}", ended.out, re.MULTILINE)
+    assert build_parser().epilog in run("--help").out

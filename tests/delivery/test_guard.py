@@ -1,0 +1,188 @@
+"""The egress guard on the way to the socket: only an address that was judged is connected to."""
+
+import socket
+
+import pytest
+
+from duetime.delivery.http import HttpSender
+from duetime.delivery.resolver import Lookup
+from duetime.model import Kind
+from duetime.testing import FakeClock
+from tests.delivery.conftest import MakeSender, make_timer, mine
+from tests.delivery.receiver import Receiver
+
+HINT = "may not be called; the operator can permit it with EGRESS_ALLOW"
+
+
+def answering(*answers: list[str]) -> Lookup:
+    """A look-up that gives these answers in turn, and the last one for ever."""
+    left = list(answers)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("0x7f000001", "127.0.0.1"),
+        ("0x7f.1", "127.0.0.1"),
+        ("0177.0.0.01", "127.0.0.1"),
+        ("127.1", "127.0.0.1"),
+        ("127.0.0.1.", "127.0.0.1"),
+        ("%31%32%37.0.0.1", "127.0.0.1"),
+        ("①②⑦.0.0.1", "127.0.0.1"),
+        ("[::1]", "::1"),
+        ("[::ffff:127.0.0.1]", "::ffff:7f00:1"),
+        ("[::ffff:7f00:1]", "::ffff:7f00:1"),
+        ("169.254.169.254", "169.254.169.254"),
+        ("0", "0.0.0.0"),
+    ],
+)
+async def test_disguised_address(
+    make_sender: MakeSender, receiver: Receiver, host: str, address: str
+):
+    """An address is judged by what it is, however it is written, and nothing connects to it."""
+    sender = make_sender(loopback=False)
+    outcome = await sender.send(make_timer(receiver.url(host=host)), mine)
+    assert (outcome.kind, outcome.retryable) == (Kind.EGRESS, False)
+    assert outcome.error == f"{address} {HINT}"
+    assert receiver.connections == 0
+
+
+async def test_name_of_a_denied_address(make_sender: MakeSender, receiver: Receiver):
+    """A name is judged by what it resolves to."""
+    sender = make_sender(loopback=False, lookup=answering(["127.0.0.1", "::1"]))
+    outcome = await sender.send(make_timer(receiver.url(host="innocent.example")), mine)
+    assert outcome.kind is Kind.EGRESS
+    assert outcome.error == f"127.0.0.1, the address of innocent.example, {HINT}"
+    assert receiver.connections == 0
+
+
+async def test_rebinding(make_sender: MakeSender, receiver: Receiver):
+    """What the name resolves to later does not matter: the judged address is the one called."""
+    async with Receiver(host="127.0.0.2") as inside:
+        lookup = answering(["127.0.0.1"], ["127.0.0.2"])
+        sender = make_sender("127.0.0.1", loopback=False, lookup=lookup)
+        for _ in range(3):
+            outcome = await sender.send(make_timer(receiver.url(host="rebind.example")), mine)
+            assert outcome.kind is Kind.OK
+        assert len(receiver.requests) == 3
+        assert inside.connections == 0
+
+
+async def test_rebinding_after_the_answer_has_aged(make_sender: MakeSender, receiver: Receiver):
+    """A later answer is judged anew."""
+    clock = FakeClock()
+    lookup = answering(["127.0.0.1"], ["127.0.0.2"])
+    sender = make_sender("127.0.0.1", loopback=False, lookup=lookup, clock=clock)
+    timer = make_timer(receiver.url(host="rebind.example"))
+    assert (await sender.send(timer, mine)).kind is Kind.OK
+    clock.advance(31_000)
+    outcome = await sender.send(timer, mine)
+    assert outcome.error == f"127.0.0.2, the address of rebind.example, {HINT}"
+    assert len(receiver.requests) == 1
+
+
+async def test_only_the_permitted_of_several_addresses(make_sender: MakeSender, receiver: Receiver):
+    """Where only some addresses of a name are permitted, only those are connected to."""
+    lookup = answering(["127.0.0.3", "10.0.0.1", "127.0.0.1", "169.254.169.254"])
+    sender = make_sender("127.0.0.1", loopback=False, lookup=lookup)
+    outcome = await sender.send(make_timer(receiver.url(host="mixed.example")), mine)
+    assert outcome.kind is Kind.OK
+    assert receiver.requests[0].headers["host"] == f"mixed.example:{receiver.port}"
+
+
+@pytest.mark.parametrize(
+    "host", ["hooks.internal", "hooks.internal.", "HOOKS.internal", "h_k-s.1a"]
+)
+async def test_pinned_under_any_name(make_sender: MakeSender, receiver: Receiver, host: str):
+    """The client is pinned under the very name that it looks up, or it would ask DNS itself."""
+    sender = make_sender("127.0.0.1", loopback=False, lookup=answering(["127.0.0.1"]))
+    outcome = await sender.send(make_timer(receiver.url(host=host)), mine)
+    assert outcome.kind is Kind.OK
+
+
+async def test_permitted_host(make_sender: MakeSender, receiver: Receiver):
+    """A host on the list is called whatever it resolves to; another at the same address is not."""
+    sender = make_sender("hooks.internal", loopback=False, lookup=answering(["127.0.0.1"]))
+    outcome = await sender.send(make_timer(receiver.url(host="hooks.internal")), mine)
+    assert outcome.kind is Kind.OK
+    outcome = await sender.send(make_timer(receiver.url(host="other.internal")), mine)
+    assert outcome.kind is Kind.EGRESS
+
+
+async def test_redirect_inside_is_not_followed(make_sender: MakeSender, receiver: Receiver):
+    """A permitted receiver cannot send Duetime where it may not go."""
+    async with Receiver(host="127.0.0.2") as inside:
+        sender = make_sender("127.0.0.1", loopback=False)
+        location = inside.url(host="127.0.0.2")
+        outcome = await sender.send(
+            make_timer(receiver.url(f"/status/307?Location={location}")), mine
+        )
+        assert outcome.error == f"redirect to {location} was not followed (HTTP 307)"
+        assert inside.connections == 0
+
+
+async def test_next_permitted_address_after_a_refused_connection(
+    make_sender: MakeSender, receiver: Receiver
+):
+    """Nothing was sent to an address that refused, so the next one is tried, and remembered."""
+    asked = []
+
+    def is_mine() -> bool:
+        asked.append(len(receiver.requests))
+        return True
+
+    sender = make_sender(lookup=answering(["::1", "127.0.0.9", "127.0.0.1"]))
+    timer = make_timer(receiver.url(host="localhost"))
+    assert (await sender.send(timer, is_mine)).kind is Kind.OK
+    assert asked == [0, 0, 0]  # before each try
+    assert (await sender.send(timer, is_mine)).kind is Kind.OK
+    assert asked == [0, 0, 0, 1]  # at once at the one that worked
+    assert receiver.connections == 1
+
+
+async def test_localhost_as_the_system_resolves_it(sender: HttpSender, receiver: Receiver):
+    """Whether the machine puts ::1 or 127.0.0.1 first, localhost is reached."""
+    outcome = await sender.send(make_timer(receiver.url(host="localhost")), mine)
+    assert outcome.kind is Kind.OK
+
+
+async def test_every_address_refuses(sender: HttpSender, make_sender: MakeSender):
+    """If all refuse, the last refusal is told."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        sender = make_sender(lookup=answering(["127.0.0.1", "127.0.0.9"]))
+        outcome = await sender.send(make_timer(f"http://two.example:{port}/"), mine)
+    assert outcome.error == f"connection refused by 127.0.0.9:{port}"
+
+
+async def test_no_second_address_once_something_was_sent(
+    make_sender: MakeSender, receiver: Receiver
+):
+    """A connection that broke after the request was written is not tried elsewhere."""
+    asked = []
+    sender = make_sender(lookup=answering(["127.0.0.1", "127.0.0.2"]))
+    timer = make_timer(receiver.url("/reset", host="two.example"))
+    outcome = await sender.send(timer, lambda: asked.append(1) or True)
+    assert outcome.kind is Kind.NETWORK
+    assert len(asked) == len(receiver.requests) == 1
+
+
+async def test_lost_claim_between_two_addresses(make_sender: MakeSender, receiver: Receiver):
+    """The claim is asked for again before the second address is tried."""
+    claims = [False, True]
+    sender = make_sender(lookup=answering(["127.0.0.9", "127.0.0.1"]))
+    timer = make_timer(receiver.url(host="two.example"))
+    assert (await sender.send(timer, claims.pop)).kind is Kind.UNSENT
+    assert receiver.connections == 0
+
+
+async def test_lost_claim(sender: HttpSender, receiver: Receiver):
+    """Without a claim nothing reaches the socket."""
+    outcome = await sender.send(make_timer(receiver.url()), lambda: False)
+    assert outcome.kind is Kind.UNSENT
+    assert not outcome.retryable
+    assert receiver.connections == 0

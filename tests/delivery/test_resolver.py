@@ -1,0 +1,131 @@
+"""The resolver: asks once for many, remembers for a while, forgets in time."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from duetime.delivery.resolver import Resolver, system_lookup
+from duetime.testing import FakeClock
+
+
+class Zone:
+    """A look-up that counts, and answers as it was told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.addresses: list[str] | Exception = ["192.0.2.1", "2001:db8::1"]
+        self.open = threading.Event()
+        self.open.set()
+
+    def lookup(self, host: str) -> list[str]:
+        self.asked.append(host)
+        self.open.wait(10)
+        if isinstance(self.addresses, Exception):
+            raise self.addresses
+        return self.addresses
+
+
+@pytest.fixture
+def zone() -> Zone:
+    return Zone()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def resolver(clock: FakeClock, zone: Zone) -> Iterator[Resolver]:
+    resolver = Resolver(clock, zone.lookup, size=3)
+    yield resolver
+    resolver.close()
+
+
+async def test_answer_is_remembered(resolver: Resolver, zone: Zone, clock: FakeClock):
+    """A name is looked up once, and again when the answer is 30 s old."""
+    answer = await resolver.resolve("a.example", 5)
+    assert answer
+    assert answer.addresses == ("192.0.2.1", "2001:db8::1")
+    clock.advance(29_999)
+    assert await resolver.resolve("a.example", 5) is answer
+    clock.advance(1)
+    assert resolver.remembered("a.example") is None
+    assert await resolver.resolve("a.example", 5) is not answer
+    assert zone.asked == ["a.example"] * 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (UnicodeError("label too long"), "label too long"),
+        ([], "it has no address"),
+    ],
+)
+async def test_failure_is_remembered_briefly(
+    resolver: Resolver, zone: Zone, clock: FakeClock, failure, error: str
+):
+    """A name that cannot be resolved is not asked for again and again, but soon enough."""
+    zone.addresses = failure
+    answer = await resolver.resolve("a.example", 5)
+    assert answer
+    assert (answer.addresses, answer.error) == ((), error)
+    clock.advance(1999)
+    assert await resolver.resolve("a.example", 5) is answer
+    zone.addresses = ["192.0.2.1"]
+    clock.advance(1)
+    again = await resolver.resolve("a.example", 5)
+    assert again
+    assert again.error is None
+
+
+async def test_concurrent_callers_share_a_lookup(resolver: Resolver, zone: Zone):
+    """Many who ask at once wait for one look-up, even if the first of them gives up."""
+    zone.open.clear()
+    waiting = [asyncio.create_task(resolver.resolve("a.example", 5)) for _ in range(10)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    zone.open.set()
+    answers = await asyncio.gather(*waiting[1:])
+    assert len({id(answer) for answer in answers}) == 1
+    assert zone.asked == ["a.example"]
+
+
+async def test_memory_is_bounded(resolver: Resolver):
+    """The answer that is oldest goes first."""
+    for host in ("a", "b", "c", "d"):
+        await resolver.resolve(host, 5)
+    assert resolver.remembered("a") is None
+    assert all(map(resolver.remembered, "bcd"))
+
+
+async def test_late_answer_is_kept(resolver: Resolver, zone: Zone, clock: FakeClock):
+    """One who cannot wait any longer goes without; the answer serves the next."""
+    zone.open.clear()
+    impatient = asyncio.create_task(resolver.resolve("a.example", 5))
+    await asyncio.sleep(0)
+    patient = asyncio.create_task(resolver.resolve("a.example", 50))
+    await asyncio.sleep(0)
+    clock.advance(5000)
+    assert await impatient is None
+    zone.open.set()
+    assert await patient is resolver.remembered("a.example") is not None
+    assert zone.asked == ["a.example"]
+
+
+def test_the_system_resolves_localhost():
+    """The machine's own resolver is asked, and each address is named once."""
+    found = system_lookup("localhost")
+    assert {"127.0.0.1", "::1"} & set(found)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("host", ["nope.invalid", "a" * 253, "a..b"])
+def test_the_system_does_not_know(host: str):
+    """What does not exist is a look-up error, not a crash."""
+    with pytest.raises(socket.gaierror):
+        system_lookup(host)

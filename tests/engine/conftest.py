@@ -1,0 +1,79 @@
+"""A whole node without sockets: store, engine and use cases on a clock that stands still."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from duetime.engine import Engine
+from duetime.model import DEFAULT_TENANT, Timer
+from duetime.requests import CreateTimer
+from duetime.service import Service
+from duetime.stores.memory import MemoryStore
+from duetime.testing import FakeClock, FlakyStore, RecordingSender
+
+CLAIM_FOR = 10_000
+
+
+class Node:
+    """One node, whose parts a test moves by hand."""
+
+    def __init__(self, store: Any, clock: FakeClock, name: str = "node-1", **options: Any) -> None:
+        self.store = store
+        self.clock = clock
+        self.sender = RecordingSender()
+        options = {"claim_for": CLAIM_FOR, **options}
+        self.engine = Engine(name, store, self.sender, clock, **options)
+        self.service = Service(store, self.sender, clock, engine=self.engine)
+
+    async def create(self, **fields: Any) -> Timer:
+        """Create a timer; by default it is due at once."""
+        body = {"delay": "0s", "callback": {"type": "http", "url": "https://a.example/"}} | fields
+        request = msgspec.convert(body, CreateTimer)
+        timer, _ = await self.service.create(DEFAULT_TENANT, request)
+        return timer
+
+    async def get(self, timer: Timer) -> Timer:
+        return await self.service.get(DEFAULT_TENANT, timer.id)
+
+    async def turn(self) -> None:
+        """Let every part that moves timers make a pass."""
+        await self.engine.reader.step()
+        await self.dispatch()
+        await self.commit()
+
+    async def dispatch(self) -> None:
+        """Start what is due, and let what was started run as far as it can."""
+        await self.engine.dispatcher.step()
+        await settle()
+
+    async def commit(self) -> None:
+        await self.engine.committer.step()
+        await settle()
+
+    @property
+    def sent(self) -> list[tuple[str, int]]:
+        """What the sender was given: ids and attempt numbers."""
+        return [(timer.id, timer.progress.attempt) for timer in self.sender.sent]
+
+
+async def settle() -> None:
+    """Let every task that can run do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def store() -> FlakyStore:
+    return FlakyStore(MemoryStore())
+
+
+@pytest.fixture
+def node(store, clock) -> Node:
+    return Node(store, clock)

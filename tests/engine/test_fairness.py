@@ -1,0 +1,154 @@
+"""One receiver, one backlog, one burst: none of them may hold up the rest, or fill the memory."""
+
+import asyncio
+
+from duetime.engine.agenda import Agenda
+from duetime.engine.targets import Targets
+from duetime.model import Status
+from tests.engine.conftest import Node, settle
+from tests.factories import NOW, make_timer
+
+HANGING = {"type": "http", "url": "https://hanging.example/"}
+
+
+class HangingSender:
+    """Makes one receiver hang for ever, and lets the others answer."""
+
+    def __init__(self, node: Node) -> None:
+        send, never = node.sender.send, asyncio.Event()
+
+        async def hang(timer, is_mine):
+            if timer.spec.callback.url == HANGING["url"]:
+                await never.wait()
+            return await send(timer, is_mine)
+
+        node.sender.send = hang
+
+
+async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
+    """500 timers to a hanging receiver, and the others start in the very pass they are due."""
+    HangingSender(node)
+    for _ in range(500):
+        await node.create(callback=HANGING, delay="1s")
+    others = [await node.create(delay="1s") for _ in range(50)]
+    clock.advance(1_000)
+    await node.turn()
+    await node.turn()
+    assert sorted(node.sent) == sorted((timer.id, 1) for timer in others)
+    assert node.engine.targets.under_way == 64
+    later = await node.create()
+    await node.dispatch()
+    assert node.sent[-1] == (later.id, 1)
+
+
+async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock):
+    """Beyond its queue, a receiver's timers stay in the store and are read again, slowly."""
+    node = Node(store, clock)
+    HangingSender(node)
+    for _ in range(3_000):
+        await node.create(callback=HANGING, delay="1s")
+    clock.advance(10_000)
+    pauses = []
+    for _ in range(30):
+        pauses.append(await node.engine.reader.step())
+        await node.dispatch()
+        await node.dispatch()
+        await node.dispatch()
+    held = node.engine.targets.under_way + len(node.engine.targets._waiting)
+    assert held == 64 + 1_000
+    assert min(pauses[-10:]) > 0
+    late = await node.create()
+    await node.dispatch()
+    assert node.sent == [(late.id, 1)]
+
+
+async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock):
+    """Nothing that a crowded receiver was spared is forgotten."""
+    node = Node(store, clock)
+    node.sender.hold = asyncio.Event()
+    timers = [await node.create(delay="1s") for _ in range(1_500)]
+    clock.advance(5_000)
+    for _ in range(5):
+        await node.turn()
+    node.sender.hold.set()
+    for _ in range(60):
+        await settle()
+        await node.turn()
+    assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
+    assert [(await node.get(timer)).status for timer in timers] == [Status.COMPLETED] * 1_500
+
+
+async def test_more_timers_than_the_agenda_holds_all_fire(store, clock):
+    """What does not fit into memory is read when there is room."""
+    node = Node(store, clock)
+    node.engine.agenda._capacity = 100
+    timers = [await node.create(delay="3s") for _ in range(500)]
+    await node.engine.reader.step()
+    assert len(node.engine.agenda) == 100
+    clock.advance(3_000)
+    for _ in range(40):
+        await node.turn()
+    assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
+
+
+async def test_a_node_has_a_bounded_number_under_way(store, clock):
+    """MAX_IN_FLIGHT holds over all receivers."""
+    node = Node(store, clock, max_in_flight=10)
+    node.sender.hold = asyncio.Event()
+    for number in range(30):
+        await node.create(callback={"type": "http", "url": f"https://r{number}.example/"})
+    for _ in range(5):
+        await node.turn()
+    assert len(node.sent) == 10
+    node.sender.hold.set()
+    for _ in range(5):
+        await settle()
+        await node.turn()
+    assert len(node.sent) == 30
+
+
+def test_what_is_due_now_does_not_queue_behind_a_backlog():
+    """Both lanes of the agenda have their share of every batch."""
+    agenda = Agenda()
+    for number in range(1_000):
+        agenda.put(make_timer(execute_at=NOW - 60_000 + number), NOW)
+    now_due = [make_timer(execute_at=NOW) for _ in range(10)]
+    for timer in now_due:
+        agenda.put(timer, NOW)
+    batch = agenda.take(NOW, 100)
+    assert {timer.id for timer in now_due} <= {timer.id for timer in batch}
+    assert len(batch) == 100
+
+
+def test_a_flood_of_timers_due_now_does_not_starve_the_backlog():
+    """The backlog keeps its half of every batch."""
+    agenda = Agenda()
+    backlog = [make_timer(execute_at=NOW - 60_000 + number) for number in range(100)]
+    for timer in backlog:
+        agenda.put(timer, NOW)
+    for _ in range(1_000):
+        agenda.put(make_timer(execute_at=NOW), NOW)
+    batch = agenda.take(NOW, 100)
+    assert [timer.id for timer in batch if timer.execute_at < NOW] == [t.id for t in backlog[:50]]
+
+
+def test_receivers_that_wait_are_served_in_turn():
+    """A long queue at one receiver does not come before a short one at another."""
+    targets = Targets(per_target=1, total=100)
+    assert targets.begin("a", make_timer())
+    assert targets.begin("b", make_timer())
+    for _ in range(5):
+        targets.begin("a", make_timer())
+    targets.begin("b", make_timer())
+    targets.end("a")
+    targets.end("b")
+    assert [name for name, _ in targets.next_waiting(10)] == ["a", "b"]
+    assert targets.under_way == 2
+
+
+def test_a_receiver_that_is_done_with_is_forgotten():
+    """Targets keep nothing of receivers that nothing is under way to."""
+    targets = Targets(per_target=1, total=10)
+    targets.begin("a", make_timer())
+    targets.end("a")
+    assert targets._targets == {}

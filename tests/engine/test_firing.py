@@ -1,0 +1,231 @@
+"""When timers start, and when they do not."""
+
+import pytest
+
+from duetime import model
+from duetime.errors import IllegalTransition
+from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
+from duetime.requests import UpdateTimer
+from duetime.stores import Change
+
+TENANT = DEFAULT_TENANT
+
+
+async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
+    """Never early, and on time."""
+    timer = await node.create(delay="500ms")
+    clock.advance(499)
+    await node.turn()
+    assert node.sent == []
+    clock.advance(1)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+    assert (await node.get(timer)).status is Status.COMPLETED
+
+
+async def test_a_new_timer_needs_no_poll(node, clock):
+    """What this node writes goes straight onto its agenda."""
+    await node.engine.reader.step()
+    timer = await node.create(delay="50ms")
+    clock.advance(50)
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
+    """The stretch being read counts as read before the read begins."""
+    await node.engine.reader.step()
+    clock.advance(1_000)
+    original = store.store.due
+
+    async def due_and_meanwhile_a_create(*args):
+        rows = await original(*args)
+        store.store.due = original
+        await node.create(timer_id="meanwhile", delay="4900ms")
+        return rows
+
+    store.store.due = due_and_meanwhile_a_create
+    await node.engine.reader._read_ahead(clock.now(), node.engine.members.shards)
+    clock.advance(4_900)
+    await node.dispatch()
+    assert [timer.timer_id for timer in node.sender.sent] == ["meanwhile"]
+
+
+async def test_a_canceled_timer_never_starts(node, clock):
+    """Once a cancel is acknowledged, nothing is sent, though the agenda still had it."""
+    timer = await node.create(delay="1s")
+    await node.engine.reader.step()
+    await node.service.cancel(TENANT, timer.id)
+    clock.advance(1_000)
+    await node.turn()
+    assert node.sent == []
+
+
+async def test_a_cancel_that_the_engine_was_not_told_of_still_wins(node, clock, store):
+    """An agenda that is out of date loses the race for the claim."""
+    timer = await node.create(delay="1s")
+    await node.engine.reader.step()
+    await store.apply([Change(timer, model.cancel(timer, clock.now()))])
+    clock.advance(1_000)
+    await node.turn()
+    assert node.sent == []
+    assert (await node.get(timer)).status is Status.CANCELED
+
+
+async def test_a_timer_under_way_cannot_be_canceled(node):
+    """A cancel that comes too late is refused, not ignored."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()
+    with pytest.raises(IllegalTransition, match="cannot cancel timer with status 'executing'"):
+        await node.service.cancel(TENANT, timer.id)
+
+
+async def test_an_update_moves_the_start(node, clock):
+    """Only the new time counts after an update, earlier or later."""
+    timer = await node.create(delay="1s")
+    await node.engine.reader.step()
+    await node.service.update(TENANT, timer.id, UpdateTimer(delay="3s"))
+    clock.advance(2_999)
+    await node.turn()
+    assert node.sent == []
+    clock.advance(1)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_a_paused_timer_waits_and_fires_late_after_resume(node, clock):
+    """Pausing holds a timer back past its time; resuming makes it due at once."""
+    timer = await node.create(delay="1s")
+    await node.service.pause(TENANT, timer.id)
+    clock.advance(5_000)
+    await node.turn()
+    assert node.sent == []
+    await node.service.resume(TENANT, timer.id)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_fire_starts_a_waiting_timer_now(node):
+    """Firing by hand needs no waiting."""
+    timer = await node.create(delay="3d")
+    await node.service.fire(TENANT, timer.id)
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_a_timer_past_its_deadline_is_failed_and_not_sent(node, clock):
+    """The deadline is a delay after execute_at beyond which nothing starts."""
+    timer = await node.create(delay="1s", deadline="2s")
+    clock.advance(3_001)
+    await node.turn()
+    stored = await node.get(timer)
+    assert node.sent == []
+    assert stored.status is Status.FAILED
+    assert stored.progress.last_error == "deadline passed"
+
+
+async def test_a_timer_at_its_deadline_is_still_sent(node, clock):
+    """The deadline itself is not too late."""
+    timer = await node.create(delay="1s", deadline="2s")
+    clock.advance(3_000)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_retries_come_when_the_policy_says(node, clock):
+    """The sequence of attempts follows initial interval and multiplier, and then it has failed."""
+    policy = {"max_attempts": 3, "initial_interval": "10s", "backoff_multiplier": 3, "jitter": 0}
+    timer = await node.create(retry_policy=policy)
+    node.sender.answer = Outcome(kind=Kind.HTTP, status_code=500, error="HTTP 500", retryable=True)
+    times = []
+    for _ in range(100):
+        before = len(node.sent)
+        await node.turn()
+        if len(node.sent) > before:
+            times.append(clock.now() - timer.execute_at)
+        clock.advance(1_000)
+    stored = await node.get(timer)
+    assert times == [0, 10_000, 40_000]
+    assert [attempt for _, attempt in node.sent] == [1, 2, 3]
+    assert len({sent.webhook_id for sent in node.sender.sent}) == 1
+    assert stored.status is Status.FAILED
+    assert stored.progress.last_error == "HTTP 500"
+    log = await node.service.attempts(TENANT, timer.id, None, 50)
+    assert [(line.attempt, line.outcome.kind) for line in log] == [(n, "http") for n in (1, 2, 3)]
+
+
+async def test_retry_after_delays_the_next_attempt(node, clock):
+    """A receiver that names a time is not called before it."""
+    timer = await node.create(retry_policy={"max_attempts": 2, "initial_interval": "1s"})
+    node.sender.answers.append(
+        Outcome(
+            kind=Kind.HTTP,
+            status_code=429,
+            error="HTTP 429",
+            retryable=True,
+            retry_at=clock.now() + 60_000,
+        )
+    )
+    await node.turn()
+    clock.advance(59_999)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+    clock.advance(1)
+    await node.turn()
+    assert node.sent == [(timer.id, 1), (timer.id, 2)]
+
+
+async def test_an_outcome_that_is_not_retryable_ends_it(node):
+    """More attempts are allowed, but the outcome forbids them."""
+    timer = await node.create(retry_policy={"max_attempts": 5})
+    node.sender.answer = Outcome(kind=Kind.HTTP, status_code=404, error="HTTP 404")
+    await node.turn()
+    assert (await node.get(timer)).status is Status.FAILED
+
+
+async def test_a_wall_clock_that_is_set_back_delays_and_does_not_spin(node, clock):
+    """The new time counts, and the dispatcher sleeps until it comes."""
+    timer = await node.create(delay="1s")
+    await node.engine.reader.step()
+    clock.step_wall_clock(-60_000)
+    clock.advance(1_000)
+    pause = await node.engine.dispatcher.step()
+    assert node.sent == []
+    assert pause > 0.5
+    clock.advance(60_000)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_after_the_wall_clock_was_set_far_back_new_timers_are_still_read(node, clock, store):
+    """The reader's place in time follows the clock back."""
+    await node.engine.reader.step()
+    clock.step_wall_clock(-3_600_000)
+    await node.engine.reader.step()
+    timer = await node.create(delay="30s")
+    clock.advance(29_000)
+    await node.turn()
+    clock.advance(1_000)
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_a_wall_clock_that_is_set_forward_fires_by_the_new_time(node, clock):
+    """What is due by the new time starts at the next pass."""
+    timer = await node.create(delay="1h")
+    clock.step_wall_clock(3_600_000)
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_late_timers_fire_oldest_first(store, clock):
+    """A backlog is worked off in the order in which it was due."""
+    from tests.engine.conftest import Node  # noqa: PLC0415 - only this test makes its own
+
+    before = Node(store, clock)
+    timers = [await before.create(delay=f"{seconds}s") for seconds in (5, 1, 3, 2, 4)]
+    clock.advance(60_000)
+    after = Node(store, clock, "node-2")
+    await after.turn()
+    due = sorted(timers, key=lambda timer: timer.execute_at)
+    assert after.sent == [(timer.id, 1) for timer in due]

@@ -1,0 +1,219 @@
+"""What survives a node that died, stalled or was stopped."""
+
+import asyncio
+
+import pytest
+
+from duetime import model
+from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status
+from tests.engine.conftest import CLAIM_FOR, Node, settle
+
+
+async def test_what_a_dead_node_left_pending_fires(node, store, clock):
+    """A new node needs nothing but the store."""
+    timer = await node.create(delay="1s")
+    clock.advance(5_000)
+    heir = Node(store, clock, "node-2")
+    await heir.turn()
+    assert heir.sent == [(timer.id, 1)]
+
+
+async def test_what_a_dead_node_left_executing_is_taken_up_with_the_next_attempt(
+    node, store, clock
+):
+    """Not before its claim has run out; the lost attempt is in the log; the webhook-id stays."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    heir = Node(store, clock, "node-2")
+    clock.advance(CLAIM_FOR - 1)
+    await heir.turn()
+    assert heir.sent == []
+    clock.advance(1)
+    await heir.turn()
+    assert heir.sent == [(timer.id, 2)]
+    assert heir.sender.sent[0].webhook_id == node.sender.sent[0].webhook_id
+    log = await heir.service.attempts(DEFAULT_TENANT, timer.id, None, 50)
+    assert [(line.attempt, line.outcome.kind) for line in log] == [(1, Kind.LOST), (2, Kind.OK)]
+    assert "node-1" in log[0].outcome.error
+    assert (await heir.get(timer)).status is Status.COMPLETED
+
+
+async def test_a_lost_attempt_does_not_count_against_max_attempts(node, store, clock):
+    """At least once beats at most once, also with a single attempt."""
+    timer = await node.create(retry_policy={"max_attempts": 1})
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    clock.advance(CLAIM_FOR)
+    heir = Node(store, clock, "node-2")
+    await heir.turn()
+    assert (await heir.get(timer)).status is Status.COMPLETED
+
+
+async def test_a_timer_that_keeps_killing_its_node_is_failed(store, clock):
+    """After a bounded number of lost attempts in a row it is given up."""
+    timer = None
+    for number in range(MAX_LOST + 2):
+        node = Node(store, clock, f"node-{number}")
+        node.sender.hold = asyncio.Event()
+        if timer is None:
+            timer = await node.create()
+        await node.turn()
+        clock.advance(CLAIM_FOR)
+    stored = await node.get(timer)
+    assert stored.status is Status.FAILED
+    assert "gave up" in stored.progress.last_error
+    assert stored.progress.attempt == MAX_LOST
+
+
+async def test_a_node_that_stalled_past_its_claim_sends_nothing(node, store, clock):
+    """The claim is checked on the monotonic clock right before sending."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    clock.advance(CLAIM_FOR)  # the process stood still
+    await settle()
+    assert node.sent == []
+    heir = Node(store, clock, "node-2")
+    await heir.turn()
+    assert heir.sent == [(timer.id, 2)]
+    await node.commit()  # what it has to say of its claim comes too late
+    assert (await heir.get(timer)).status is Status.COMPLETED
+
+
+async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
+    """If nobody took it up meanwhile, it starts again as if it had never been claimed."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()
+    clock.advance(CLAIM_FOR)
+    await settle()
+    await node.commit()
+    assert (await node.get(timer)).status is Status.PENDING
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+    log = await node.service.attempts(DEFAULT_TENANT, timer.id, None, 50)
+    assert [line.attempt for line in log] == [1]
+
+
+async def test_a_slow_attempt_keeps_its_claim(node, store, clock):
+    """Claims are renewed while the attempt is under way, so nobody else takes it up."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    heir = Node(store, clock, "node-2")
+    for _ in range(20):
+        clock.advance(CLAIM_FOR // 4)
+        await node.commit()
+        await heir.turn()
+    assert heir.sent == []
+    node.sender.hold.set()
+    await settle()
+    await node.commit()
+    stored = await node.get(timer)
+    assert stored.status is Status.COMPLETED
+    assert stored.progress.attempt == 1
+
+
+async def test_an_outcome_that_comes_after_the_claim_was_lost_changes_nothing(node, store, clock):
+    """Only the node that holds the claim may say how it ended."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    clock.advance(CLAIM_FOR)
+    heir = Node(store, clock, "node-2")
+    heir.sender.hold = asyncio.Event()
+    await heir.turn()
+    node.sender.hold.set()
+    await settle()
+    await node.commit()
+    stored = await node.get(timer)
+    assert stored.status is Status.EXECUTING
+    assert stored.progress.claimed_by == "node-2"
+
+
+async def test_two_nodes_never_start_the_same_attempt(store, clock):
+    """Both look at every shard, and each timer is sent once."""
+    nodes = [Node(store, clock, f"node-{n}") for n in range(3)]
+    timers = [await nodes[0].create(delay="1s") for _ in range(200)]
+    clock.advance(1_000)
+    for node in nodes:
+        await node.engine.reader.step()
+    for _ in range(10):
+        await asyncio.gather(*(node.dispatch() for node in nodes))
+    sent = [each for node in nodes for each in node.sent]
+    assert sorted(sent) == sorted((timer.id, 1) for timer in timers)
+
+
+async def running(node: Node) -> asyncio.Task[None]:
+    task = asyncio.create_task(node.engine.run())
+    await settle()
+    return task
+
+
+async def test_a_graceful_stop_lets_callbacks_end(node, clock):
+    """What is under way is finished and written before the engine is gone."""
+    engine = await running(node)
+    node.sender.hold = asyncio.Event()
+    timer = await node.create()
+    await settle()
+    assert node.sent == [(timer.id, 1)]
+    stopping = asyncio.create_task(node.engine.stop(25))
+    await settle()
+    late = await node.create()
+    await settle()
+    assert not stopping.done()
+    node.sender.hold.set()
+    await stopping
+    await engine
+    assert (await node.get(timer)).status is Status.COMPLETED
+    assert (await node.get(late)).status is Status.PENDING
+
+
+async def test_a_graceful_stop_hands_back_what_takes_too_long(node, store, clock):
+    """A receiver that hangs does not hold up the stop; its timer is pending again at once."""
+    engine = await running(node)
+    node.sender.hold = asyncio.Event()
+    timer = await node.create()
+    await settle()
+    stopping = asyncio.create_task(node.engine.stop(25))
+    await settle()
+    clock.advance(25_000)
+    await stopping
+    await engine
+    stored = await node.get(timer)
+    assert stored.status is Status.PENDING
+    assert stored.wake_at <= clock.now()
+    heir = Node(store, clock, "node-2")
+    await heir.turn()
+    assert heir.sent == [(timer.id, 2)]
+
+
+async def test_a_stop_with_the_store_gone_still_ends(node, store, clock, caplog):
+    """What cannot be handed back is left to run out, and the log says so."""
+    engine = await running(node)
+    node.sender.hold = asyncio.Event()
+    timer = await node.create()
+    await settle()
+    store.failing = "before"
+    stopping = asyncio.create_task(node.engine.stop(25))
+    await settle()
+    clock.advance(25_000)
+    await settle()
+    clock.advance(60_000)
+    await stopping
+    await engine
+    assert "could not be handed back" in caplog.text
+    store.failing = None
+    heir = Node(store, clock, "node-2")
+    await heir.turn()
+    assert heir.sent == [(timer.id, 2)]
+
+
+@pytest.mark.parametrize("action", [model.cancel, model.pause, model.fire])
+async def test_a_released_timer_can_be_changed_again(node, clock, action):
+    """Handing back leaves a timer as free as before its claim."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()
+    clock.advance(CLAIM_FOR)
+    await settle()
+    await node.commit()
+    assert action(await node.get(timer), clock.now())

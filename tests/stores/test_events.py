@@ -1,0 +1,64 @@
+"""The outbox: what has happened and was not told yet."""
+
+from duetime import ids
+from duetime.stores import Insert
+from tests.factories import NOW, make_event, make_timer
+
+
+async def tell(store, *events_of):
+    """Insert timers with their events."""
+    assert await store.insert([Insert(timer, events) for timer, events in events_of]) == [
+        None for _ in events_of
+    ]
+
+
+async def test_events_come_by_id(store):
+    """Events are told in the order of their ids, and a page goes on behind the last."""
+    timers = [make_timer() for _ in range(4)]
+    events = [make_event(timer, at=NOW + place) for place, timer in enumerate(timers)]
+    shuffled = [2, 0, 3, 1]
+    await tell(store, *((timers[place], (events[place],)) for place in shuffled))
+    assert await store.events(ids.ALL_SHARDS, None, 9) == events
+    assert await store.events(ids.ALL_SHARDS, None, 2) == events[:2]
+    assert await store.events(ids.ALL_SHARDS, events[1].id, 9) == events[2:]
+
+
+async def test_every_field_of_an_event_comes_back(store):
+    """What is read equals what was written, also the data."""
+    timer = make_timer()
+    data = {"error": '"é"]', "count": 3, "nested": {"list": [1, None, True, 1.5]}}
+    event = make_event(timer, type="timer.failed", version=4, data=data)
+    await tell(store, (timer, (event,)))
+    assert await store.events(ids.ALL_SHARDS, None, 9) == [event]
+
+
+async def test_events_of_the_shards_asked_for(store):
+    """Events of other shards are somebody else's to tell."""
+    timers = [make_timer(shard=shard) for shard in (1, 2, 3)]
+    events = [make_event(timer, at=NOW + place) for place, timer in enumerate(timers)]
+    await tell(store, *((timer, (event,)) for timer, event in zip(timers, events, strict=True)))
+    assert await store.events({1, 3}, None, 9) == [events[0], events[2]]
+    assert await store.events({1, 3}, None, 1) == [events[0]]
+    assert await store.events([], None, 9) == []
+
+
+async def test_published_events_are_forgotten(store):
+    """An event that was told is not told again; unknown ids are ignored."""
+    timer = make_timer()
+    events = tuple(make_event(timer, at=NOW + place) for place in range(3))
+    await tell(store, (timer, events))
+    await store.published([events[0].id, events[2].id, "unknown"])
+    assert await store.events(ids.ALL_SHARDS, None, 9) == [events[1]]
+    await store.published([events[0].id])
+    await store.published([])
+    assert await store.events(ids.ALL_SHARDS, None, 9) == [events[1]]
+
+
+async def test_many_events_are_published_at_once(store):
+    """Thousands are told and forgotten in one call."""
+    timer = make_timer()
+    events = tuple(make_event(timer, at=NOW + place) for place in range(2_500))
+    await tell(store, (timer, events))
+    assert await store.events(ids.ALL_SHARDS, None, 9_999) == list(events)
+    await store.published([event.id for event in events])
+    assert await store.events(ids.ALL_SHARDS, None, 9_999) == []

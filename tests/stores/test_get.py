@@ -1,0 +1,58 @@
+"""Reading timers by id and by key."""
+
+import asyncio
+
+from duetime.stores import Insert
+from tests.factories import claim_of, insert, key_of, make_timer
+
+
+async def test_answers_come_in_the_order_asked(store):
+    """Each id has its answer in its place, also if it is unknown or asked for twice."""
+    first, second, unknown = make_timer(), make_timer(), make_timer()
+    await insert(store, first, second)
+    asked = [second.id, unknown.id, first.id, second.id, "no id at all"]
+    assert await store.get(asked) == [second, None, first, second, None]
+
+
+async def test_keys_are_answered_in_the_order_asked(store):
+    """Each key has its answer in its place, also if it is unknown or asked for twice."""
+    first, second, unknown = make_timer(), make_timer(), make_timer()
+    await insert(store, first, second)
+    asked = [key_of(timer) for timer in (second, unknown, first, second)]
+    assert await store.get_by_key(asked) == [second, None, first, second]
+
+
+async def test_nothing_asked_is_nothing_answered(store):
+    """No ids and no keys have no answers."""
+    assert await store.get([]) == []
+    assert await store.get_by_key([]) == []
+
+
+async def test_another_tenants_key_is_not_found(store):
+    """The same group and timer_id of another tenant is another timer."""
+    timer = make_timer(tenant="acme")
+    await insert(store, timer)
+    key = key_of(timer)
+    assert await store.get_by_key([key._replace(tenant="other")]) == [None]
+    assert await store.get_by_key([key._replace(group="other")]) == [None]
+
+
+async def test_many_are_read_at_once(store):
+    """Thousands of ids or keys are answered in one call."""
+    timers = [make_timer() for _ in range(2_500)]
+    await insert(store, *timers)
+    assert await store.get([timer.id for timer in timers]) == timers
+    assert await store.get_by_key([key_of(timer) for timer in timers]) == timers
+
+
+async def test_an_acknowledged_write_is_read(store):
+    """Whoever reads after a write was acknowledged sees it, under load too."""
+
+    async def write_and_read(timer):
+        await store.insert([Insert(timer)])
+        assert await store.get([timer.id]) == [timer]
+        change = claim_of(timer)
+        assert await store.apply([change]) == [True]
+        assert await store.get_by_key([key_of(timer)]) == [change.new]
+
+    await asyncio.gather(*(write_and_read(make_timer()) for _ in range(50)))

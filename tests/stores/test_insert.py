@@ -1,0 +1,199 @@
+"""Storing new timers."""
+
+import asyncio
+
+import pytest
+from msgspec import Raw
+
+from duetime import ids
+from duetime.model import HttpCallback, NatsCallback, Outcome, Progress, Status
+from duetime.model import Kind as OutcomeKind
+from duetime.retry import RetryPolicy
+from duetime.stores import Insert
+from tests.factories import NOW, insert, key_of, make_event, make_spec, make_timer
+
+
+async def test_a_new_timer_is_stored(store):
+    """A timer whose key and id are free is stored, and the answer is None."""
+    timer = make_timer()
+    assert await store.insert([Insert(timer)]) == [None]
+    assert await store.get([timer.id]) == [timer]
+
+
+async def test_every_field_comes_back(store):
+    """What is read equals what was stored, in every field."""
+    timer = make_timer(
+        tenant="acme",
+        group="mail",
+        version=7,
+        status=Status.FAILED,
+        wake_at=None,
+        executed_at=NOW + 3,
+        fingerprint="f00d",
+        spec=make_spec(
+            callback=NatsCallback(
+                topic="a.b", key="c", headers={"h": "v"}, payload=Raw(b"[1]"), jetstream=True
+            ),
+            name="reminder",
+            tags=("b", "a", "b"),
+            metadata=Raw(b'{"k": 1}'),
+            retry_policy=RetryPolicy(max_attempts=4, backoff_multiplier=1.5, max_duration=9),
+            deadline=5,
+        ),
+        progress=Progress(
+            occurrence=2,
+            attempt=3,
+            failures=2,
+            lost=1,
+            first_attempt_at=NOW,
+            claimed_at=NOW + 1,
+            claimed_by="n",
+            last_error="no",
+            outcome=Outcome(kind=OutcomeKind.HTTP, status_code=500, error="no", retry_at=NOW),
+        ),
+    )
+    await insert(store, timer)
+    assert await store.get([timer.id]) == [timer]
+
+
+@pytest.mark.parametrize(
+    "raw", [b'{ "a" :1.10,\t"b":[ ]}', b'"\\u00e9\\/"', '{"é":"😀"}'.encode(), b"1e400", b"null"]
+)
+async def test_json_of_the_users_is_kept_byte_for_byte(store, raw):
+    """Payload and metadata come back as the very bytes that were sent."""
+    spec = make_spec(
+        callback=HttpCallback(url="https://example.com", payload=Raw(raw)), metadata=Raw(raw)
+    )
+    timer = make_timer(spec=spec)
+    await insert(store, timer)
+    (read,) = await store.get([timer.id])
+    assert bytes(read.spec.callback.payload) == raw
+    assert bytes(read.spec.metadata) == raw
+
+
+ODD = [
+    "'; DROP TABLE timers; --",
+    "\u200b\u202e\ufeff",
+    "😀\U0010ffff",
+    "é",
+    "e\u0301",
+    '\x01\x7f\\"]',
+]
+
+
+@pytest.mark.parametrize("text", ODD)
+async def test_odd_text_is_kept(store, text):
+    """Any characters may stand in names, keys and tags, and none is changed."""
+    spec = make_spec(name=text, tags=(text,), correlation_id=text)
+    timer = make_timer(tenant=text, group=text, timer_id=text, spec=spec)
+    await insert(store, timer)
+    assert await store.get([timer.id]) == [timer]
+    assert await store.get_by_key([key_of(timer)]) == [timer]
+
+
+async def test_texts_that_only_look_alike_are_different_keys(store):
+    """Keys are compared character by character: case and composition count."""
+    timers = [make_timer(timer_id=text) for text in ("é", "e\u0301", "É", "a", "A", "a ", " a")]
+    await insert(store, *timers)
+    assert await store.get_by_key([key_of(timer) for timer in timers]) == timers
+
+
+async def test_a_big_payload_is_stored(store):
+    """A payload of 300 KB is stored like any other."""
+    payload = Raw(b'"' + b"x" * 300_000 + b'"')
+    spec = make_spec(callback=HttpCallback(url="https://example.com", payload=payload))
+    timers = [make_timer(spec=spec) for _ in range(5)]
+    await insert(store, *timers)
+    assert await store.get([timer.id for timer in timers]) == timers
+
+
+async def test_a_taken_key_answers_with_the_stored_timer(store):
+    """A timer whose key is taken is not stored, and the answer is the one that has it."""
+    first = make_timer(timer_id="same")
+    second = make_timer(timer_id="same")
+    await insert(store, first)
+    assert await store.insert([Insert(second)]) == [first]
+    assert await store.get([first.id, second.id]) == [first, None]
+
+
+async def test_a_taken_id_answers_with_the_stored_timer(store):
+    """The same timer inserted again, as after a lost answer, is answered with the stored one."""
+    timer = make_timer()
+    await insert(store, timer)
+    assert await store.insert([Insert(timer)]) == [timer]
+
+
+async def test_an_id_taken_under_another_key_answers_with_its_owner(store):
+    """An id can only belong to one timer, whatever the keys are."""
+    first = make_timer()
+    second = make_timer(id=first.id)
+    await insert(store, first)
+    assert await store.insert([Insert(second)]) == [first]
+    assert await store.get_by_key([key_of(second)]) == [None]
+
+
+async def test_the_same_key_in_another_group_or_tenant_is_free(store):
+    """A key is tenant, group and timer_id together."""
+    await insert(
+        store,
+        make_timer(timer_id="same"),
+        make_timer(timer_id="same", group="other"),
+        make_timer(timer_id="same", tenant="other"),
+    )
+
+
+async def test_one_key_twice_in_a_batch_is_stored_once(store):
+    """Of two timers with one key in a batch, the first is stored and answers for the second."""
+    first, second = make_timer(timer_id="same"), make_timer(timer_id="same")
+    other = make_timer()
+    answers = await store.insert([Insert(first), Insert(second), Insert(other)])
+    assert answers == [None, first, None]
+    assert await store.get([first.id, second.id, other.id]) == [first, None, other]
+
+
+async def test_a_taken_key_does_not_stop_its_batch(store):
+    """Each timer of a batch stands for itself."""
+    taken = make_timer()
+    await insert(store, taken)
+    batch = [make_timer(), make_timer(timer_id=taken.timer_id), make_timer()]
+    assert await store.insert([Insert(timer) for timer in batch]) == [None, taken, None]
+    assert await store.get([timer.id for timer in batch]) == [batch[0], None, batch[2]]
+
+
+async def test_two_concurrent_inserts_of_one_key_store_one(store):
+    """Of many that insert one key at once, one stores it and all others are shown that one."""
+    rivals = [make_timer(timer_id="same") for _ in range(20)]
+    answers = await asyncio.gather(*(store.insert([Insert(timer)]) for timer in rivals))
+    winners = [timer for timer, (answer,) in zip(rivals, answers, strict=True) if answer is None]
+    assert len(winners) == 1
+    assert [answer for (answer,) in answers if answer is not None] == winners * 19
+
+
+async def test_a_large_batch_is_stored(store):
+    """A batch of 2,500 is stored whole and answered in order, its taken keys among them."""
+    taken = [make_timer() for _ in range(3)]
+    await insert(store, *taken)
+    batch = [make_timer() for _ in range(2_500)]
+    places = (0, 1_100, 2_499)
+    for place, owner in zip(places, taken, strict=True):
+        batch[place] = make_timer(timer_id=owner.timer_id)
+    answers = await store.insert([Insert(timer) for timer in batch])
+    assert [place for place, answer in enumerate(answers) if answer is not None] == list(places)
+    assert [answers[place] for place in places] == taken
+    stored = await store.get([timer.id for timer in batch])
+    assert [read or None for read in stored] == [
+        None if place in places else timer for place, timer in enumerate(batch)
+    ]
+
+
+async def test_nothing_to_insert_is_fine(store):
+    """An empty batch has an empty answer."""
+    assert await store.insert([]) == []
+
+
+async def test_events_are_stored_with_their_timer(store):
+    """The events of a stored timer are in the outbox; those of a refused one are not."""
+    first, second = make_timer(timer_id="same"), make_timer(timer_id="same")
+    told, untold = make_event(first), make_event(second)
+    await store.insert([Insert(first, (told,)), Insert(second, (untold,))])
+    assert await store.events(ids.ALL_SHARDS, None, 10) == [told]

@@ -1,0 +1,91 @@
+"""Retention: finished timers are dropped, and nothing else is."""
+
+import pytest
+from msgspec.structs import replace
+
+from duetime import ids
+from duetime.model import FINISHED, Status
+from duetime.stores import Change, Insert, Query
+from tests.factories import (
+    NOW,
+    claimed,
+    completed,
+    insert,
+    key_of,
+    make_attempt,
+    make_event,
+    make_spec,
+    make_timer,
+)
+
+
+def finished(updated_at=NOW, **overrides):
+    return make_timer(status=Status.COMPLETED, wake_at=None, updated_at=updated_at, **overrides)
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_only_finished_timers_are_dropped(store, status):
+    """Completed, failed and canceled timers go; those that may still fire stay."""
+    timer = make_timer(status=status)
+    await insert(store, timer)
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == (status in FINISHED)
+    assert await store.get([timer.id]) == [None if status in FINISHED else timer]
+
+
+async def test_only_those_changed_before_then(store):
+    """What finished at or after that time is kept."""
+    old, new = finished(NOW - 1), finished(NOW)
+    await insert(store, old, new)
+    assert await store.purge(ids.ALL_SHARDS, NOW, 10) == 1
+    assert await store.get([old.id, new.id]) == [None, new]
+
+
+async def test_the_limit_holds(store):
+    """No more than the limit is dropped at once, and the rest by the next calls."""
+    await insert(store, *(finished() for _ in range(5)))
+    dropped = [await store.purge(ids.ALL_SHARDS, NOW + 1, 2) for _ in range(4)]
+    assert dropped == [2, 2, 1, 0]
+
+
+async def test_only_the_shards_asked_for(store):
+    """Timers of other shards stay."""
+    mine, other = finished(shard=1), finished(shard=2)
+    await insert(store, mine, other)
+    assert await store.purge({1, 3}, NOW + 1, 10) == 1
+    assert await store.get([mine.id, other.id]) == [None, other]
+    assert await store.purge([], NOW + 1, 10) == 0
+
+
+async def test_all_that_is_a_timers_goes_with_it(store):
+    """The execution log, the key and the tags go too; another timer's stay."""
+    spec = make_spec(tags=("tag",))
+    timer, other = make_timer(spec=spec), make_timer(spec=spec)
+    await insert(store, timer, other)
+    claims = [Change(one, claimed(one), make_attempt(one)) for one in (timer, other)]
+    await store.apply(claims)
+    await store.apply([Change(claims[0].new, completed(timer))])
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert await store.attempts(timer.id, None, 10) == []
+    assert await store.attempts(other.id, None, 10) == [make_attempt(other)]
+    assert await store.get_by_key([key_of(timer)]) == [None]
+    assert (await store.search(Query(tenant="default", tag="tag"))).timers == [claims[1].new]
+    again = make_timer(timer_id=timer.timer_id)
+    assert await store.insert([Insert(again)]) == [None]
+
+
+async def test_events_outlive_their_timer(store):
+    """What was not told yet is still told, though its timer is gone."""
+    timer = finished()
+    event = make_event(timer)
+    await store.insert([Insert(timer, (event,))])
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert await store.events(ids.ALL_SHARDS, None, 10) == [event]
+
+
+async def test_a_dropped_timer_does_not_come_back(store):
+    """A change of a timer that was dropped meanwhile loses."""
+    timer = finished()
+    await insert(store, timer)
+    await store.purge(ids.ALL_SHARDS, NOW + 1, 10)
+    assert await store.apply([Change(timer, replace(timer, version=2))]) == [False]
+    assert await store.get([timer.id]) == [None]

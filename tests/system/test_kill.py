@@ -1,0 +1,181 @@
+"""kill -9, again and again, under a load of creates, cancels and fires: every promise holds."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duetime.cli.receiver import Arrival, running_receiver
+from duetime.client import AsyncClient, ServiceError, ServiceUnreachable
+from duetime.clock import from_datetime
+from tests.system.service import API_KEY, ServiceProcess, eventually
+
+KILLS = 10
+pytestmark = pytest.mark.slow
+
+
+class Ledger:
+    """What the service acknowledged, and what the receiver got."""
+
+    def __init__(self) -> None:
+        self.created: dict[str, int] = {}  # id -> execute_at, from an acknowledged create
+        self.canceled: set[str] = set()  # ids, from an acknowledged cancel
+        self.doubtful: set[str] = set()  # a cancel was asked for and never answered
+        self.arrivals: list[Arrival] = []
+
+    def note_created(self, timer: dict[str, Any]) -> None:
+        at = datetime.fromisoformat(timer["execute_at"])
+        self.created[timer["id"]] = from_datetime(at)
+
+    @property
+    def arrived(self) -> set[str]:
+        return {arrival.headers["x-timer-id"] for arrival in self.arrivals}
+
+    @property
+    def repeated(self) -> list[tuple[str, str]]:
+        """Deliveries that came with the same attempt number more than once."""
+        deliveries = Counter(
+            (arrival.headers["webhook-id"], arrival.headers["x-timer-attempt"])
+            for arrival in self.arrivals
+        )
+        return [delivery for delivery, count in deliveries.items() if count > 1]
+
+    @property
+    def expected(self) -> set[str]:
+        return set(self.created) - self.canceled - self.doubtful
+
+
+async def put_under_load(
+    client: AsyncClient, ledger: Ledger, url: str, dice: random.Random, over: asyncio.Event
+) -> None:
+    """Create timers that are due now or soon, one by one and in batches; cancel some of them."""
+    callback = {"type": "http", "url": url, "payload": {"n": 1}}
+    while not over.is_set():
+        with suppress(ServiceUnreachable, ServiceError):
+            if dice.random() < 0.1:
+                batch = [
+                    {"delay": f"{dice.randrange(2_000)}ms", "callback": callback} for _ in range(20)
+                ]
+                answer = await client.create_batch(batch)
+                for item in answer["timers"]:
+                    ledger.note_created(item["data"])
+            timer = await client.create(delay=f"{dice.randrange(2_000)}ms", callback=callback)
+            ledger.note_created(timer)
+            if dice.random() < 0.4:
+                await cancel(client, ledger, timer["id"])
+        await asyncio.sleep(dice.random() / 100)
+
+
+async def cancel(client: AsyncClient, ledger: Ledger, id_: str) -> None:
+    try:
+        await client.cancel(id_)
+    except ServiceUnreachable:
+        ledger.doubtful.add(id_)
+    except ServiceError as error:
+        if error.status >= 500:
+            ledger.doubtful.add(id_)
+    else:
+        ledger.canceled.add(id_)
+
+
+async def killed_again_and_again(
+    service: ServiceProcess, ledger: Ledger, url: str, kills: int
+) -> None:
+    dice = random.Random(20261115)
+    base = f"http://127.0.0.1:{service.port}"
+    for _ in range(kills):
+        async with AsyncClient(base, api_key=API_KEY, timeout=5) as client:
+            over = asyncio.Event()
+            load = [
+                asyncio.create_task(put_under_load(client, ledger, url, dice, over))
+                for _ in range(8)
+            ]
+            acknowledged = len(ledger.created)
+            await eventually(
+                lambda so_far=acknowledged: _true(len(ledger.created) > so_far + 150),
+                "150 more timers to be acknowledged",
+            )
+            await service.kill()
+            over.set()
+            await asyncio.gather(*load)
+        await service.start()
+
+
+async def _true(value: object) -> object:
+    return value
+
+
+async def test_ten_kills_under_load(tmp_path: Path):
+    """None lost, none early, none after its cancel, no attempt number twice, one webhook-id."""
+    ledger = Ledger()
+    service = ServiceProcess(tmp_path, CLAIM_TTL="1s")
+    # The receiver takes its time, so that kills come in the middle of deliveries too.
+    async with running_receiver("127.0.0.1", 0, ledger.arrivals.append, delay=100) as port:
+        await service.start()
+        try:
+            url = f"http://127.0.0.1:{port}/hook"
+            await killed_again_and_again(service, ledger, url, KILLS)
+            await eventually(
+                lambda: _true(ledger.expected <= ledger.arrived), "every acknowledged timer"
+            )
+            assert await service.stop() == 0
+        finally:
+            await service.end_if_running()
+
+    assert len(ledger.created) > KILLS * 150
+    assert len(ledger.canceled) > KILLS * 10
+    early = [a for a in ledger.arrivals if a.lateness is not None and a.lateness < 0]
+    assert early == []
+    assert ledger.arrived & ledger.canceled == set()
+    deliveries = Counter(
+        (a.headers["webhook-id"], a.headers["x-timer-attempt"]) for a in ledger.arrivals
+    )
+    assert [delivery for delivery, count in deliveries.items() if count > 1] == []
+    webhook_ids = {(a.headers["x-timer-id"], a.headers["webhook-id"]) for a in ledger.arrivals}
+    assert len(webhook_ids) == len(ledger.arrived)
+    assert {a.attempt for a in ledger.arrivals} > {"1"}
+
+
+async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path):
+    """A node stopped by SIGSTOP past its claims, with another one beside it: no attempt twice."""
+    ledger = Ledger()
+    first = ServiceProcess(tmp_path, CLAIM_TTL="1s")
+    second = ServiceProcess(tmp_path, CLAIM_TTL="1s")
+    async with running_receiver("127.0.0.1", 0, ledger.arrivals.append, delay=300) as port:
+        await first.start()
+        await second.start()
+        try:
+            url = f"http://127.0.0.1:{port}/hook"
+            base = f"http://127.0.0.1:{first.port}"
+            async with AsyncClient(base, api_key=API_KEY) as client:
+                batch = [
+                    {"delay": f"{n * 2}ms", "callback": {"type": "http", "url": url}}
+                    for n in range(500)
+                ]
+                for item in (await client.create_batch(batch))["timers"]:
+                    ledger.note_created(item["data"])
+            await eventually(lambda: _true(len(ledger.arrivals) > 50), "the first arrivals")
+            os.kill(first.pid, signal.SIGSTOP)
+            began = time.monotonic()
+            await eventually(lambda: _true(time.monotonic() - began > 3), "its claims to run out")
+            os.kill(first.pid, signal.SIGCONT)
+            await eventually(
+                lambda: _true(ledger.expected <= ledger.arrived), "every acknowledged timer"
+            )
+            assert await first.stop() == 0
+            assert await second.stop() == 0
+        finally:
+            await first.end_if_running()
+            await second.end_if_running()
+    deliveries = Counter(
+        (a.headers["webhook-id"], a.headers["x-timer-attempt"]) for a in ledger.arrivals
+    )
+    assert [delivery for delivery, count in deliveries.items() if count > 1] == []
