@@ -6,7 +6,7 @@ being a row in the store. So a receiver that never answers holds a few places an
 
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as have ended
 since the last ones were claimed, but for the first. They are claimed by the dozen then, not one
-by one.
+by one, and its queue may be long, so that a burst is not read from the store again and again.
 """
 
 from collections import deque
@@ -34,10 +34,13 @@ class Target:
 class Targets:
     """Every receiver that something is under way to, or waiting for."""
 
-    def __init__(self, *, per_target: int, total: int, queue: int = 1_000) -> None:
+    def __init__(
+        self, *, per_target: int, total: int, queue: int = 1_000, shared: int = 10_000
+    ) -> None:
         self._per_target = per_target
         self._total = total
         self._queue = queue
+        self._shared = shared  # up to so many in all, the queues of quick receivers are long
         self._targets: dict[str, Target] = {}
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
         self._waiting: set[str] = set()
@@ -63,7 +66,8 @@ class Targets:
             return True
         if timer.id in self._waiting:
             return False
-        if len(target.waiting) < self._queue:
+        is_quick = target.ahead > 0 and len(self._waiting) < self._shared
+        if is_quick or len(target.waiting) < self._queue:
             target.waiting.append(timer)
             self._waiting.add(timer.id)
         else:
