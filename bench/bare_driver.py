@@ -8,21 +8,19 @@ import sys
 import time
 from pathlib import Path
 
-from bench.backlog import far_timers
-from duetime.stores.codec import COLUMNS, to_columns
+from bench.backlog import INSERTING, far_timers
+from duetime.stores.codec import to_columns
 from duetime.stores.sqlite_file import open_writer
 
 
 def rows_per_second(path: Path, count: int, size: int) -> float:
     """Insert so many rows, and tell how fast that was."""
     rows = [to_columns(timer) for timer in far_timers(count, sink_port=9)]
-    names = ", ".join(f'"{column}"' for column in COLUMNS)
-    statement = f"INSERT INTO timers ({names}) VALUES ({', '.join('?' * len(COLUMNS))})"
     connection = open_writer(path, "full")
     started = time.perf_counter()
     for at in range(0, count, size):
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(statement, rows[at : at + size])
+        connection.executemany(INSERTING, rows[at : at + size])
         connection.execute("COMMIT")
     seconds = time.perf_counter() - started
     connection.close()

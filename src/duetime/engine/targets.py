@@ -1,12 +1,12 @@
 """Targets count what is under way to each receiver, so that a slow one delays only itself.
 
 A timer is started if its receiver and the node have a place free. Otherwise it waits in its
-receiver's queue, which is served as places become free. Every receiver is sure of a short queue,
-and a burst may use what all of them share; beyond that a timer goes back to being a row in the
-store. So a receiver that never answers holds a few places and bounded memory.
+receiver's short queue, which is served as places become free; beyond that queue it goes back to
+being a row in the store. So a receiver that never answers holds a few places and little memory.
 
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as have ended
-while the last ones were claimed. They are claimed by the dozen then, not one by one.
+since the last ones were claimed, but for the first. They are claimed by the dozen then, not one
+by one, and its queue may be long, so that a burst is not read from the store again and again.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ class Targets:
         self._per_target = per_target
         self._total = total
         self._queue = queue
-        self._shared = shared  # with so many waiting in all, queues are short
+        self._shared = shared  # up to so many in all, the queues of quick receivers are long
         self._targets: dict[str, Target] = {}
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
         self._waiting: set[str] = set()
@@ -66,7 +66,8 @@ class Targets:
             return True
         if timer.id in self._waiting:
             return False
-        if len(target.waiting) < self._queue or len(self._waiting) < self._shared:
+        is_quick = target.ahead > 0 and len(self._waiting) < self._shared
+        if is_quick or len(target.waiting) < self._queue:
             target.waiting.append(timer)
             self._waiting.add(timer.id)
         else:
@@ -120,7 +121,8 @@ class Targets:
 
     def _look_ahead(self, target: Target) -> None:
         is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others
-        target.ahead = min(2 * target.ended, MOST_AHEAD * self._per_target) if is_roomy else 0
+        most = MOST_AHEAD * self._per_target if is_roomy else 0
+        target.ahead = max(min(2 * (target.ended - 1), most), 0)
         target.ended = 0
 
     def _note_serveable(self, target: Target) -> None:

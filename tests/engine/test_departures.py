@@ -1,0 +1,95 @@
+"""Claiming ahead: quick receivers have some claimed before there is a place, and never for long."""
+
+import pytest
+
+from duetime.engine.committer import Claim
+from duetime.engine.departures import Departures
+from duetime.engine.targets import MOST_AHEAD, Targets
+from duetime.testing import FakeClock
+from tests.factories import make_timer
+
+
+def claim():
+    return Claim(timer=make_timer(), holds_until=2_000.0)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def started():
+    return []
+
+
+@pytest.fixture
+def departures(clock, started):
+    return Departures(clock, per_target=2, start=lambda name, claim: started.append((name, claim)))
+
+
+def test_each_receiver_has_its_places(departures, started):
+    """What finds no place waits; another receiver's places are its own."""
+    for _ in range(3):
+        departures.depart("a", claim())
+    departures.depart("b", claim())
+    assert [name for name, _ in started] == ["a", "a", "b"]
+
+
+def test_the_next_one_leaves_when_one_has_arrived(departures, started):
+    """They leave in the order in which they were claimed."""
+    claims = [claim() for _ in range(4)]
+    for each in claims:
+        departures.depart("a", each)
+    departures.arrived("a")
+    departures.arrived("a")
+    assert [each for _, each in started] == claims
+    assert departures.take_back(0) == []
+
+
+def test_what_has_not_left_after_a_moment_is_taken_back(departures, started, clock):
+    """A claim that waits for a receiver that hangs is given up, and never starts."""
+    claims = [claim() for _ in range(3)]
+    for each in claims:
+        departures.depart("a", each)
+    assert departures.take_back() == []
+    clock.advance(1_000)
+    assert departures.take_back() == [("a", claims[2])]
+    departures.arrived("a")
+    assert len(started) == 2
+
+
+def _crowded(total=1_000):
+    targets = Targets(per_target=10, total=total)
+    for _ in range(200):
+        targets.begin("a", make_timer())
+    return targets
+
+
+def test_a_receiver_that_hangs_has_nothing_claimed_ahead():
+    """Only what ends makes room."""
+    assert _crowded().next_waiting(100) == []
+
+
+def test_a_quick_receiver_has_some_claimed_ahead():
+    """The more have ended since the last time, the more, up to a bound."""
+    targets = _crowded()
+    for _ in range(5):
+        targets.end("a")
+    assert len(targets.next_waiting(100)) == 5 + 8
+    for _ in range(18):
+        targets.end("a")
+    targets.next_waiting(100)
+    assert targets.under_way == 10 + MOST_AHEAD * 10
+
+
+def test_nothing_is_claimed_ahead_at_the_cost_of_others():
+    """A node that has half its places taken gives them out one for one."""
+    targets = _crowded(total=15)
+    for _ in range(5):
+        targets.end("a")
+    targets.next_waiting(100)
+    assert targets.under_way <= 10 + 8
+    for _ in range(4):
+        targets.end("a")
+    assert len(targets.next_waiting(100)) <= 4
