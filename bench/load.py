@@ -132,17 +132,21 @@ async def pace(
     load = _Load(requests, on_progress)
     open_ones = await _connect(port, load, connections, _PacedConnection)
     started = time.perf_counter()
-    for place in range(len(requests)):
-        ahead = started + place / per_second - time.perf_counter()
-        if ahead > 0:
-            await asyncio.sleep(ahead)
-        # In turn: a connection that nothing is sent on is closed by the server after a while.
-        in_turn = open_ones[place % connections :] + open_ones[: place % connections]
-        while (free := next((one for one in in_turn if one.is_free), None)) is None:
-            if load.done.done():
-                return await _finished(load, open_ones, started)
-            await asyncio.sleep(0.001)
-        free.send_next()
+    try:
+        for place in range(len(requests)):
+            ahead = started + place / per_second - time.perf_counter()
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+            # In turn: a connection that nothing is sent on is closed by the server after a while.
+            in_turn = open_ones[place % connections :] + open_ones[: place % connections]
+            while (free := next((one for one in in_turn if one.is_free), None)) is None:
+                if load.done.done():
+                    return await _finished(load, open_ones, started)
+                await asyncio.sleep(0.001)
+            free.send_next()
+    except BaseException:
+        load.done.cancel()  # nobody will ask what came of it
+        raise
     return await _finished(load, open_ones, started)
 
 
