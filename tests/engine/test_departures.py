@@ -1,11 +1,14 @@
 """Claiming ahead: quick receivers have some claimed before there is a place, and never for long."""
 
+import asyncio
+
 import pytest
 
 from duetime.engine.committer import Claim
 from duetime.engine.departures import Departures
 from duetime.engine.targets import MOST_AHEAD, Targets
 from duetime.testing import FakeClock
+from tests.engine.conftest import settle
 from tests.factories import make_timer
 
 
@@ -18,36 +21,56 @@ def clock():
     return FakeClock()
 
 
-@pytest.fixture
-def started():
-    return []
+class Deliveries:
+    """Deliveries that end when a test says so."""
+
+    def __init__(self) -> None:
+        self.started = []
+        self._ends = []
+
+    async def deliver(self, name, claim):
+        self.started.append((name, claim))
+        end = asyncio.Event()
+        self._ends.append(end)
+        await end.wait()
+
+    async def end_one(self):
+        self._ends.pop(0).set()
+        await settle()
 
 
 @pytest.fixture
-def departures(clock, started):
-    return Departures(clock, per_target=2, start=lambda name, claim: started.append((name, claim)))
+def deliveries():
+    return Deliveries()
 
 
-def test_each_receiver_has_its_places(departures, started):
+@pytest.fixture
+def departures(clock, deliveries):
+    return Departures(clock, per_target=2, deliver=deliveries.deliver)
+
+
+async def test_each_receiver_has_its_places(departures, deliveries):
     """What finds no place waits; another receiver's places are its own."""
     for _ in range(3):
         departures.depart("a", claim())
     departures.depart("b", claim())
-    assert [name for name, _ in started] == ["a", "a", "b"]
+    await settle()
+    assert [name for name, _ in deliveries.started] == ["a", "a", "b"]
 
 
-def test_the_next_one_leaves_when_one_has_arrived(departures, started):
+async def test_the_next_one_leaves_when_one_has_arrived(departures, deliveries):
     """They leave in the order in which they were claimed."""
     claims = [claim() for _ in range(4)]
     for each in claims:
         departures.depart("a", each)
-    departures.arrived("a")
-    departures.arrived("a")
-    assert [each for _, each in started] == claims
+    await settle()
+    await deliveries.end_one()
+    await deliveries.end_one()
+    assert [each for _, each in deliveries.started] == claims
     assert departures.take_back(0) == []
 
 
-def test_what_has_not_left_after_a_moment_is_taken_back(departures, started, clock):
+async def test_what_has_not_left_after_a_moment_is_taken_back(departures, deliveries, clock):
     """A claim that waits for a receiver that hangs is given up, and never starts."""
     claims = [claim() for _ in range(3)]
     for each in claims:
@@ -55,8 +78,20 @@ def test_what_has_not_left_after_a_moment_is_taken_back(departures, started, clo
     assert departures.take_back() == []
     clock.advance(1_000)
     assert departures.take_back() == [("a", claims[2])]
-    departures.arrived("a")
-    assert len(started) == 2
+    await settle()
+    await deliveries.end_one()
+    assert len(deliveries.started) == 2
+
+
+async def test_a_receiver_that_is_done_with_leaves_nothing_behind(departures, deliveries):
+    """Places and queues are kept only while they are used."""
+    for _ in range(3):
+        departures.depart("a", claim())
+    await settle()
+    for _ in range(3):
+        await deliveries.end_one()
+    assert departures._places == {}
+    assert departures._ready == {}
 
 
 def _crowded(total=1_000):

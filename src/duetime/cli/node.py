@@ -1,6 +1,7 @@
 """A node: the store, the engine and the API, put together, started, and stopped in order."""
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -34,6 +35,9 @@ log = logging.getLogger("duetime")
 def run_node(settings: Settings, *, dev: bool) -> int:
     """Run a node until a signal ends it; the answer is the exit code."""
     logs.configure(settings.log_level, settings.log_format)
+
+    gc.freeze()
+    gc.set_threshold(int(os.environ.get("GCT", "700")), 10, 10)
     sys.setswitchinterval(float(os.environ.get("SWI", "0.005")))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_run(settings, dev=dev))

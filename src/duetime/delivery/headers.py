@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from random import getrandbits
 from string import ascii_letters, digits, punctuation
 from urllib.parse import quote
 
@@ -83,17 +84,15 @@ def build(
     """Write the headers of one attempt."""
     webhook_id = timer.webhook_id
     attempt = str(timer.progress.attempt)
-    # The trace is the occurrence and the span is the attempt. Their ids follow from these, so that
-    # all attempts share a trace without anything being stored.
-    trace = blake2b(webhook_id.encode(), digest_size=16)
-    span = blake2b(f"{webhook_id}.{attempt}".encode(), digest_size=8)
+    # The trace is the occurrence, and the span is the attempt.
+    trace, span = _trace_id(timer), getrandbits(64) or 1
     headers = {
         "user-agent": USER_AGENT,
         "x-timer-id": timer.id,
         "x-timer-attempt": attempt,
         "x-timer-due": _due(timer.execute_at),
         "x-correlation-id": header_safe(timer.spec.correlation_id),
-        "traceparent": f"00-{trace.hexdigest()}-{span.hexdigest()}-01",
+        "traceparent": f"00-{trace}-{span:016x}-01",
     }
     if callback.payload is not UNSET:
         headers["content-type"] = "application/json"
@@ -107,6 +106,13 @@ def build(
     if secrets:
         headers["webhook-signature"] = signatures(secrets, webhook_id, timestamp, body)
     return headers
+
+
+def _trace_id(timer: Timer) -> str:
+    """The same for all attempts of an occurrence, without anything being stored."""
+    if timer.progress.occurrence == 1:
+        return timer.id.replace("-", "")  # a UUID is as long as the id of a trace
+    return blake2b(timer.webhook_id.encode(), digest_size=16).hexdigest()
 
 
 def header_safe(text: str) -> str:

@@ -53,7 +53,9 @@ class Engine:
         self.agenda = Agenda()
         self.targets = Targets(per_target=target_concurrency, total=max_in_flight)
         self.members = Members(node, store, clock)
-        self.committer = Committer(store, clock, claim_for=claim_for, on_written=self.notice)
+        self.committer = Committer(
+            store, clock, claim_for=claim_for, on_written=self.notice, wake=self._on_outcomes
+        )
         self.reader = Reader(
             store,
             clock,
@@ -74,7 +76,6 @@ class Engine:
             claim_for=claim_for,
             target_concurrency=target_concurrency,
             on_free_place=self._on_free_place,
-            on_ended=self._on_ended,
         )
         self.janitor = Janitor(
             store, clock, shards=lambda: self.members.shards, retention=retention
@@ -82,7 +83,7 @@ class Engine:
         trouble = Trouble(clock)
         self._reading = Loop("reader", self._read, clock, trouble)
         self._dispatching = Loop("dispatcher", self.dispatcher.step, clock, trouble)
-        self._committing = Loop("committer", self.committer.step, clock, trouble)
+        self._committing = Loop("committer", self._commit, clock, trouble)
         self._meeting = Loop("members", self.members.step, clock, trouble)
         self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
         self._loops = [
@@ -159,7 +160,12 @@ class Engine:
         self._dispatching.wake()
         return pause
 
-    def _on_ended(self) -> None:
+    async def _commit(self) -> float:
+        if (pause := self.committer.gathering()) > 0:
+            return pause
+        return await self.committer.step()
+
+    def _on_outcomes(self) -> None:
         self._committing.wake()
 
     def _on_free_place(self) -> None:

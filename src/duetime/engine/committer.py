@@ -18,6 +18,9 @@ from duetime.errors import StoreError
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
 
+# How long, in seconds, the first outcome of a batch waits for more to share its write.
+GATHER_FOR = 0.02
+
 
 class Claim(msgspec.Struct):
     """An attempt that this node has begun and not yet written down."""
@@ -48,17 +51,20 @@ class Committer:
         *,
         claim_for: Millis,
         on_written: Callable[[Timer], None],
+        wake: Callable[[], None],
         largest: int = 500,
     ) -> None:
         self._store = store
         self._clock = clock
         self._claim_for = claim_for
         self._on_written = on_written
+        self._wake = wake
         self._largest = largest
+        self._enough = largest // 2  # outcomes that wait for no more
         self._claims: dict[str, Claim] = {}
         self._ended: deque[Claim] = deque()
         self._doubtful: list[Claim] = []  # a write of theirs failed: it may have landed
-        self._renew_at = clock.monotonic()
+        self._renew_at = self._write_at = clock.monotonic()
 
     def hold(self, claim: Claim) -> None:
         """Take charge of a claim."""
@@ -85,6 +91,20 @@ class Committer:
         """Note down how an attempt ended, to be written in the next pass."""
         claim.outcome = outcome
         self._ended.append(claim)
+        if len(self._ended) == 1:
+            self._write_at = self._clock.monotonic() + GATHER_FOR
+            self._wake()
+        elif len(self._ended) == self._enough:
+            self._wake()
+
+    def gathering(self) -> float:
+        """For how many more seconds it pays to gather outcomes before writing them.
+
+        Nobody waits for this write, and a fuller batch costs hardly more than a small one.
+        """
+        if not self._ended or len(self._ended) >= self._enough:
+            return 0
+        return self._write_at - self._clock.monotonic()
 
     async def step(self) -> float:
         """Write a batch of outcomes and renewals."""

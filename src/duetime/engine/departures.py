@@ -4,8 +4,9 @@ A claim costs a commit, so while a receiver takes callbacks quickly they are cla
 somewhat ahead. What has not left after a moment is handed back, and can be cancelled again.
 """
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from duetime.clock import Clock
 from duetime.engine.committer import Claim
@@ -14,38 +15,35 @@ LONGEST_WAIT = 1.0  # seconds that a claim waits for a place
 
 
 class Departures:
-    """Starts attempts, at most so many at once to each receiver."""
+    """Delivers claims, at most so many at once to each receiver.
+
+    Each place of a receiver is a task that delivers one claim after the other, as long as there
+    are some: a task for each would cost more than all that the engine does for a timer.
+    """
 
     def __init__(
-        self, clock: Clock, *, per_target: int, start: Callable[[str, Claim], None]
+        self,
+        clock: Clock,
+        *,
+        per_target: int,
+        deliver: Callable[[str, Claim], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._per_target = per_target
-        self._start = start
-        self._under_way: dict[str, int] = {}
+        self._deliver = deliver
+        self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
 
     def depart(self, name: str, claim: Claim) -> None:
-        """Start an attempt as soon as its receiver has a place free."""
-        under_way = self._under_way.get(name, 0)
-        if under_way < self._per_target:
-            self._under_way[name] = under_way + 1
-            self._start(name, claim)
-        else:
-            ready = self._ready.setdefault(name, deque())
-            ready.append((self._clock.monotonic(), claim))
-
-    def arrived(self, name: str) -> None:
-        """Note that an attempt has ended, and start the next one in its place."""
+        """Deliver a claim as soon as its receiver has a place free."""
         ready = self._ready.get(name)
-        if ready:
-            _, claim = ready.popleft()
-            self._start(name, claim)
-            return
-        self._ready.pop(name, None)
-        self._under_way[name] -= 1
-        if self._under_way[name] == 0:
-            del self._under_way[name]
+        if ready is None:
+            ready = self._ready[name] = deque()
+        ready.append((self._clock.monotonic(), claim))
+        places = self._places.get(name, 0)
+        if places < self._per_target:
+            self._places[name] = places + 1
+            self._start(name)
 
     def take_back(self, waited: float = LONGEST_WAIT) -> list[tuple[str, Claim]]:
         """Take out what has waited for so long."""
@@ -57,3 +55,23 @@ class Departures:
             if not ready:
                 del self._ready[name]
         return taken
+
+    def _start(self, name: str) -> None:
+        # It is given its first claim at once: what a place was found for is not taken back.
+        _, claim = self._ready[name].popleft()
+        claim.task = asyncio.create_task(self._work(name, claim))
+
+    async def _work(self, name: str, claim: Claim) -> None:
+        task = claim.task
+        try:
+            await self._deliver(name, claim)
+            while ready := self._ready.get(name):
+                _, claim = ready.popleft()
+                claim.task = task
+                await self._deliver(name, claim)
+        finally:
+            self._places[name] -= 1
+            if self._places[name] == 0:
+                del self._places[name]
+                if not self._ready.get(name):
+                    self._ready.pop(name, None)

@@ -4,7 +4,6 @@ A claim is a compare-and-set of the row to ``executing``. Whoever wins it may se
 claim runs out on its own monotonic clock; whoever loses it does nothing.
 """
 
-import asyncio
 from collections.abc import Callable
 
 from duetime import model
@@ -40,7 +39,6 @@ class Dispatcher:
         claim_for: Millis,
         target_concurrency: int,
         on_free_place: Callable[[], None],
-        on_ended: Callable[[], None],
         largest: int = 500,
     ) -> None:
         self._node = node
@@ -52,9 +50,8 @@ class Dispatcher:
         self._committer = committer
         self._claim_for = claim_for
         self._on_free_place = on_free_place
-        self._on_ended = on_ended
         self._largest = largest
-        self._departures = Departures(clock, per_target=target_concurrency, start=self._start)
+        self._departures = Departures(clock, per_target=target_concurrency, deliver=self._deliver)
         self._doubtful: list[tuple[str, Claim]] = []  # claims that may or may not have landed
         self.is_full = False
 
@@ -120,15 +117,10 @@ class Dispatcher:
         for name, claim in claims:
             self._committer.end(claim, _NOT_STARTED)
             self._give_back(name)
-        if claims:
-            self._on_ended()
 
     def _depart(self, name: str, claim: Claim) -> None:
         self._committer.hold(claim)
         self._departures.depart(name, claim)
-
-    def _start(self, name: str, claim: Claim) -> None:
-        claim.task = asyncio.create_task(self._deliver(name, claim))
 
     async def _deliver(self, name: str, claim: Claim) -> None:
         outcome = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
@@ -138,10 +130,8 @@ class Dispatcher:
             )
         finally:
             self._committer.end(claim, outcome)
-            self._departures.arrived(name)
             self._targets.end(name)
             self._on_free_place()
-            self._on_ended()
 
     def _give_back(self, name: str) -> None:
         self._targets.leave(name)
