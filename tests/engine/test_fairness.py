@@ -35,7 +35,7 @@ async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
     await node.turn()
     await node.turn()
     assert sorted(node.sent) == sorted((timer.id, 1) for timer in others)
-    assert node.engine.targets.under_way == 64
+    assert node.engine.targets.under_way == 128
     later = await node.create()
     await node.dispatch()
     assert node.sent[-1] == (later.id, 1)
@@ -56,7 +56,7 @@ async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock
         await node.dispatch()
         await node.dispatch()
     held = node.engine.targets.under_way + len(node.engine.targets._waiting)
-    assert held == 64 + 1_000
+    assert held == 128 + 1_000
     assert min(pauses[-10:]) > 0
     late = await node.create()
     await node.dispatch()

@@ -114,7 +114,7 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "TARGET_CONCURRENCY",
         reading.count(1, 1_000_000),
-        "64",
+        "128",
         "How many callbacks one node makes to one receiver at once",
         "1 to 1000000",
     ),

@@ -8,6 +8,7 @@ the end of the answer, takes at most the callback's timeout.
 import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET
@@ -152,15 +153,10 @@ class HttpSender:
         *,
         left: Millis,
     ) -> StreamRequest:
-        builder = (
-            client.request(method, url)
-            .headers(fields)
-            .timeout(timedelta(milliseconds=left))
-            .streamed_read_buffer_limit(self._read_at_most)
-        )
+        builder = client.request(method, url).headers(fields).timeout(_span(left))
         if body is not None:
             builder = builder.body_bytes(body)
-        return builder.build_streamed()
+        return builder.streamed_read_buffer_limit(self._read_at_most).build_streamed()
 
     def _address(self, text: str) -> tuple[Url, Receiver]:
         """A URL, parsed, and its receiver; many timers have the same one."""
@@ -192,6 +188,11 @@ class HttpSender:
 
     def _since(self, started: float) -> Millis:
         return round(1000 * (self._clock.monotonic() - started))
+
+
+@lru_cache(maxsize=256)
+def _span(millis: Millis) -> timedelta:
+    return timedelta(milliseconds=millis)
 
 
 def _make_room(kept: dict[str, Any], most: int) -> None:

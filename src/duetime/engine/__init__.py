@@ -46,7 +46,7 @@ class Engine:
         claim_for: Millis = 10_000,
         poll_every: float = 1.0,
         max_in_flight: int = 1_000,
-        target_concurrency: int = 64,
+        target_concurrency: int = 128,
         retention: Millis | None = None,
     ) -> None:
         self._clock = clock

@@ -1,12 +1,14 @@
 """Targets count what is under way to each receiver, so that a slow one delays only itself.
 
 A timer is started if its receiver and the node have a place free. Otherwise it waits in its
-receiver's short queue, which is served as places become free; beyond that queue it goes back to
-being a row in the store. So a receiver that never answers holds a few places and little memory.
+receiver's queue, which is served as places become free. Every receiver is sure of a short queue,
+and all share a longer one, so that a burst is not read from the store again and again; beyond
+that a timer goes back to being a row in the store. So a receiver that never answers holds a few
+places and bounded memory.
 
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as have ended
 since the last ones were claimed, but for the first. They are claimed by the dozen then, not one
-by one, and its queue may be long, so that a burst is not read from the store again and again.
+by one.
 """
 
 from collections import deque
@@ -40,7 +42,7 @@ class Targets:
         self._per_target = per_target
         self._total = total
         self._queue = queue
-        self._shared = shared  # up to so many in all, the queues of quick receivers are long
+        self._shared = shared  # up to so many in all, queues may be longer
         self._targets: dict[str, Target] = {}
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
         self._waiting: set[str] = set()
@@ -62,12 +64,11 @@ class Targets:
         if target is None:
             target = self._targets[name] = Target(name)
         if target.under_way < self._per_target and not target.waiting:
-            self._occupy(target)
+            self._occupy(target, 1)
             return True
         if timer.id in self._waiting:
             return False
-        is_quick = target.ahead > 0 and len(self._waiting) < self._shared
-        if is_quick or len(target.waiting) < self._queue:
+        if len(self._waiting) < self._shared or len(target.waiting) < self._queue:
             target.waiting.append(timer)
             self._waiting.add(timer.id)
         else:
@@ -80,15 +81,18 @@ class Targets:
             self._look_ahead(target)
         begun: list[tuple[str, Timer]] = []
         while len(begun) < limit and self._serveable:
-            name, target = next(iter(self._serveable.items()))
-            del self._serveable[name]
-            if not target.waiting or target.under_way >= self._per_target + target.ahead:
-                continue
-            timer = target.waiting.popleft()
-            self._waiting.discard(timer.id)
-            self._occupy(target)
-            begun.append((name, timer))
-            self._serveable[name] = target  # back in, at the end of the turn
+            # A fair share each, in turn; one that is served alone takes it all at once.
+            share = -(-(limit - len(begun)) // len(self._serveable))
+            for name, target in list(self._serveable.items()):
+                room = self._per_target + target.ahead - target.under_way
+                count = max(min(share, room, len(target.waiting), limit - len(begun)), 0)
+                for _ in range(count):
+                    timer = target.waiting.popleft()
+                    self._waiting.discard(timer.id)
+                    begun.append((name, timer))
+                self._occupy(target, count)
+                if count >= room or not target.waiting:
+                    del self._serveable[name]
         return begun
 
     def end(self, name: str) -> None:
@@ -115,9 +119,9 @@ class Targets:
         """Tell whether somebody waits who could be served."""
         return bool(self._serveable)
 
-    def _occupy(self, target: Target) -> None:
-        target.under_way += 1
-        self.under_way += 1
+    def _occupy(self, target: Target, count: int) -> None:
+        target.under_way += count
+        self.under_way += count
 
     def _look_ahead(self, target: Target) -> None:
         is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others

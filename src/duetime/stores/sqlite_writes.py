@@ -109,11 +109,12 @@ def _waves(changes: Sequence[Change]) -> Iterator[list[tuple[int, Change]]]:
 
 def _apply_part(connection: sqlite3.Connection, part: Sequence[tuple[int, Change]]) -> list[int]:
     """Write the changes that win, with what belongs to them; return their places."""
+    alike: dict[tuple[str, ...], list[tuple[int, Change]]] = {}
+    for placed in part:
+        alike.setdefault(_changed_columns(placed[1]), []).append(placed)
     winners: list[tuple[int, Change]] = []
-    for columns in (_MOVED_ON, _RESCHEDULED, _REWRITTEN):
-        alike = [placed for placed in part if _changed_columns(placed[1]) is columns]
-        if alike:
-            winners += _update(connection, columns, alike)
+    for columns, those in alike.items():
+        winners += _update(connection, columns, those)
     changes = [change for _, change in winners]
     retagged = [change.new for change in changes if change.new.spec.tags != change.old.spec.tags]
     if retagged:
