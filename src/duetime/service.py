@@ -52,7 +52,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
 
     alive: bool  # every part of it has made a pass lately
     writable: bool  # its last heartbeat was written
-    behind_ms: Millis  # how late the latest timer is that was not started yet
+    behind_ms: Millis  # how late the most overdue timer is that it has in sight
 
 
 class EngineView(Protocol):

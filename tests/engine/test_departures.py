@@ -120,11 +120,18 @@ def test_a_quick_receiver_has_some_claimed_ahead():
 
 def test_nothing_is_claimed_ahead_at_the_cost_of_others():
     """A node that has half its places taken gives them out one for one."""
-    targets = _crowded(total=15)
+    targets = _crowded()
+    targets.under_way += 600  # by others
     for _ in range(5):
         targets.end("a")
-    targets.next_waiting(100)
-    assert targets.under_way <= 10 + 8
-    for _ in range(4):
-        targets.end("a")
-    assert len(targets.next_waiting(100)) <= 4
+    assert len(targets.next_waiting(100)) <= 5
+
+
+def test_a_dozen_hanging_receivers_do_not_take_the_last_places():
+    """The fewer places are left, the fewer one receiver gets."""
+    targets = Targets(per_target=128, total=1_000)
+    for number in range(12):
+        for _ in range(200):
+            targets.begin(f"hanging-{number}", make_timer())
+    assert targets.free > 0
+    assert targets.begin("healthy", make_timer())

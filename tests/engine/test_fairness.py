@@ -2,9 +2,12 @@
 
 import asyncio
 
+import msgspec
+
 from duetime.engine.agenda import Agenda
 from duetime.engine.targets import Targets
 from duetime.model import Status
+from duetime.requests import UpdateTimer
 from tests.engine.conftest import Node, settle
 from tests.factories import NOW, make_timer
 
@@ -175,3 +178,18 @@ async def test_what_was_claimed_ahead_of_a_receiver_that_stops_answering_is_hand
     assert len(executing) == 2
     waiting = [t for t in timers if (await node.get(t)).status is Status.PENDING]
     assert await node.service.cancel(waiting[0].tenant, waiting[0].id)
+
+
+async def test_an_update_does_not_wait_in_the_queue_of_the_old_receiver(store, clock):
+    """A timer that stands in a hanging receiver's queue is free again once it is updated."""
+    node = Node(store, clock, target_concurrency=1)
+    HangingSender(node)
+    timers = [await node.create(callback=HANGING, delay="1s") for _ in range(5)]
+    clock.advance(1_000)
+    await node.turn()
+    body = {"delay": "2s", "callback": {"type": "http", "url": "https://a.example/"}}
+    moved = timers[-1]
+    await node.service.update(moved.tenant, moved.id, msgspec.convert(body, UpdateTimer))
+    clock.advance(2_000)
+    await node.turn()
+    assert node.sent == [(moved.id, 1)]

@@ -36,7 +36,7 @@ class ReadinessView(msgspec.Struct):
         bool | None, Meta(description="Whether the engine's last heartbeats were written.")
     ]
     behind_ms: Annotated[
-        int | None, Meta(description="How late the latest timer is that was not started yet.")
+        int | None, Meta(description="How late the most overdue timer is that it has in sight.")
     ]
     timestamp: Instant
 

@@ -1,8 +1,8 @@
 """The HTTP sender makes one request per attempt, to an address that the egress guard has permitted.
 
-The order of things is its point: resolve, judge every address, connect only to one that passed,
-ask whether the claim still holds, and only then write. The whole attempt, from the name look-up to
-the end of the answer, takes at most the callback's timeout.
+The order of things is its point: resolve, judge every address, ask whether the claim still holds,
+and hand the request to a client that connects only to an address that passed. The whole attempt,
+from the name look-up to the end of the answer, takes at most the callback's timeout.
 """
 
 import logging

@@ -8,6 +8,7 @@ stops them in the right order.
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
@@ -124,22 +125,37 @@ class Engine:
         for loop in (self._reading, self._dispatching, self._cleaning):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
-        self.dispatcher.stop()
+        await self._leave(drain_for)
+        with suppress(StoreError):
+            await self.dispatcher.stop()
         await self._finish_under_way(drain_for)
-        for loop in (self._committing, self._meeting):
-            loop.stop()
-            await self._clock.wait(loop.ended, drain_for)
-        try:
-            while self.committer.has_unwritten:
-                await self.committer.step()
+        self._committing.stop()
+        await self._clock.wait(self._committing.ended, drain_for)
+        await self._write_the_rest()
+
+    async def _leave(self, drain_for: float) -> None:
+        """Let others take over the shards at once; the claims do not depend on it."""
+        self._meeting.stop()
+        await self._clock.wait(self._meeting.ended, drain_for)
+        with suppress(StoreError):
             await self.members.leave()
-        except StoreError as error:
-            log.warning(
-                "the store is failing (%s): %d claims could not be handed back; "
-                "they will be taken up when they run out",
-                error,
-                len(self.committer),
-            )
+
+    async def _write_the_rest(self) -> None:
+        for pause in (0.2, 1.0, 3.0, None):
+            try:
+                while self.committer.has_unwritten:
+                    await self.committer.step()
+            except StoreError as error:
+                if pause is not None:
+                    await self._clock.wait(asyncio.Event(), pause)
+                    continue
+                log.warning(
+                    "the store is failing (%s): %d claims could not be handed back; "
+                    "they will be taken up when they run out",
+                    error,
+                    len(self.committer),
+                )
+            return
 
     async def _finish_under_way(self, seconds: float) -> None:
         tasks = [claim.task for claim in self.committer.under_way if claim.task is not None]
@@ -172,5 +188,9 @@ class Engine:
         if self.dispatcher.is_full or self.targets.has_serveable():
             self._dispatching.wake()
 
-    def _is_in_hand(self, id_: str) -> bool:
-        return self.committer.holds(id_) or self.targets.is_waiting(id_)
+    def _is_in_hand(self, timer: Timer) -> bool:
+        return (
+            self.committer.holds(timer.id)
+            or self.dispatcher.is_in_doubt(timer.id)
+            or self.targets.is_waiting(timer)
+        )

@@ -131,7 +131,7 @@ class Committer:
             self._ended.extendleft(reversed(ended))
             raise
         for claim, change, is_ours in zip(ended, changes, won, strict=False):
-            del self._claims[claim.timer.id]
+            self._let_go(claim)
             if is_ours:
                 self._on_written(change.new)
         for claim, change, is_ours in zip(
@@ -172,5 +172,12 @@ class Committer:
                 claim.timer = timer
             elif claim.outcome is None:
                 claim.holds_until = self._clock.monotonic()
-            elif self._claims.pop(claim.timer.id, None) and timer is not None:
+            elif self._let_go(claim) and timer is not None:
                 self._on_written(timer)
+
+    def _let_go(self, claim: Claim) -> bool:
+        """Forget a claim, but not a later one of the same timer."""
+        is_held = self._claims.get(claim.timer.id) is claim
+        if is_held:
+            del self._claims[claim.timer.id]
+        return is_held

@@ -109,9 +109,16 @@ class Dispatcher:
             return Change(timer, model.expire(timer, now))
         return Change(timer, model.claim(timer, self._node, now, self._claim_for))
 
-    def stop(self) -> None:
+    def is_in_doubt(self, id_: str) -> bool:
+        """Tell whether a claim of this timer may have landed unheard."""
+        return any(claim.timer.id == id_ for _, claim in self._doubtful)
+
+    async def stop(self) -> None:
         """Hand back what was claimed and has not been started."""
         self._hand_back(self._departures.take_back(0))
+        if self._doubtful:
+            await self._look_again()
+            self._hand_back(self._departures.take_back(0))
 
     def _hand_back(self, claims: list[tuple[str, Claim]]) -> None:
         for name, claim in claims:

@@ -57,7 +57,7 @@ class Loop:
         self._clock = clock
         self._trouble = trouble
         self._woken = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self.ended = asyncio.Event()
         self.ended.set()
         self._next_pass_by = clock.monotonic()
@@ -68,7 +68,7 @@ class Loop:
 
     def stop(self) -> None:
         """Make no further pass after the one under way."""
-        self._stopping = True
+        self._stopping.set()
         self._woken.set()
 
     def is_late_by(self) -> float:
@@ -85,7 +85,7 @@ class Loop:
 
     async def _run(self) -> None:
         failures = 0
-        while not self._stopping:
+        while not self._stopping.is_set():
             self._woken.clear()
             try:
                 pause = await self._step()
@@ -97,4 +97,5 @@ class Loop:
                 self._trouble.ended(self.part)
                 failures = 0
             self._next_pass_by = self._clock.monotonic() + pause
-            await self._clock.wait(self._woken, pause)
+            # After a failure nothing but a stop cuts the pause short: wakes come all the same.
+            await self._clock.wait(self._stopping if failures else self._woken, pause)

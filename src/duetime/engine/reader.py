@@ -27,7 +27,7 @@ class Reader:
         agenda: Agenda,
         *,
         shards: Callable[[], Collection[int]],
-        is_in_hand: Callable[[str], bool],
+        is_in_hand: Callable[[Timer], bool],
         turned_away: Callable[[], int],
         poll_every: float,
         horizon: Millis = 5_000,
@@ -72,7 +72,10 @@ class Reader:
             # A receiver is choking on its backlog: reading that again and again helps nobody.
             self._turned_away_before = self._turned_away()
             return self._poll_every / 10
-        return 0 if more_behind or more_ahead else self._poll_every
+        if more_behind or more_ahead:
+            return 0
+        is_half_way = self._behind is not None  # through a backlog that is in hand already
+        return self._poll_every / 10 if is_half_way else self._poll_every
 
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of late timers; tells whether going on at once would find more."""
@@ -103,7 +106,7 @@ class Reader:
         return is_full_page and self._agenda.room > 0
 
     def _put(self, timer: Timer, now: Millis) -> bool:
-        return not self._is_in_hand(timer.id) and self._agenda.put(timer, now)
+        return not self._is_in_hand(timer) and self._agenda.put(timer, now)
 
 
 def _place_of(timer: Timer) -> Due:

@@ -45,7 +45,7 @@ class Targets:
         self._shared = shared  # up to so many in all, queues may be longer
         self._targets: dict[str, Target] = {}
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
-        self._waiting: set[str] = set()
+        self._waiting: dict[str, int] = {}  # the version of each timer that waits
         self.under_way = 0
         self.turned_away = 0  # how many found their receiver's queue full, ever
 
@@ -54,23 +54,23 @@ class Targets:
         """How many more attempts this node may have under way."""
         return self._total - self.under_way
 
-    def is_waiting(self, id_: str) -> bool:
-        """Tell whether a timer stands in a queue here."""
-        return id_ in self._waiting
+    def is_waiting(self, timer: Timer) -> bool:
+        """Tell whether a timer stands in a queue here as it is now, or newer."""
+        return self._waiting.get(timer.id, 0) >= timer.version
 
     def begin(self, name: str, timer: Timer) -> bool:
         """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
         target = self._targets.get(name)
         if target is None:
             target = self._targets[name] = Target(name)
-        if target.under_way < self._per_target and not target.waiting:
+        if target.under_way < self._places() and not target.waiting:
             self._occupy(target, 1)
             return True
-        if timer.id in self._waiting:
+        if self.is_waiting(timer):
             return False
         if len(self._waiting) < self._shared or len(target.waiting) < self._queue:
             target.waiting.append(timer)
-            self._waiting.add(timer.id)
+            self._waiting[timer.id] = timer.version
         else:
             self.turned_away += 1
         return False
@@ -84,11 +84,12 @@ class Targets:
             # A fair share each, in turn; one that is served alone takes it all at once.
             share = -(-(limit - len(begun)) // len(self._serveable))
             for name, target in list(self._serveable.items()):
-                room = self._per_target + target.ahead - target.under_way
+                room = self._places() + target.ahead - target.under_way
                 count = max(min(share, room, len(target.waiting), limit - len(begun)), 0)
                 for _ in range(count):
                     timer = target.waiting.popleft()
-                    self._waiting.discard(timer.id)
+                    if self._waiting.get(timer.id) == timer.version:
+                        del self._waiting[timer.id]
                     begun.append((name, timer))
                 self._occupy(target, count)
                 if count >= room or not target.waiting:
@@ -119,6 +120,13 @@ class Targets:
         """Tell whether somebody waits who could be served."""
         return bool(self._serveable)
 
+    def _places(self) -> int:
+        """How many one receiver may have: its limit, or a part of what is left to all.
+
+        So a handful of receivers that hang do not take the last places of a node.
+        """
+        return min(self._per_target, max(self.free // 4, 1))
+
     def _occupy(self, target: Target, count: int) -> None:
         target.under_way += count
         self.under_way += count
@@ -131,6 +139,6 @@ class Targets:
 
     def _note_serveable(self, target: Target) -> None:
         """Let those who wait be served, once there is room for a good number of them."""
-        room = self._per_target + target.ahead - target.under_way
+        room = self._places() + target.ahead - target.under_way
         if target.waiting and room >= max(target.ahead // 2, 1):
             self._serveable[target.name] = target

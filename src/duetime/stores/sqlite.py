@@ -42,7 +42,7 @@ class SqliteStore:
     ``readers`` is the number of threads that read.
     """
 
-    def __init__(self, path: str | Path, *, synchronous: str = "full", readers: int = 2) -> None:
+    def __init__(self, path: str | Path, *, synchronous: str = "full", readers: int = 3) -> None:
         if synchronous not in SYNCHRONOUS:
             raise ConfigurationError(
                 f"SQLite's synchronous must be one of {', '.join(SYNCHRONOUS)}, not {synchronous}"
@@ -53,6 +53,8 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._threads = ThreadPoolExecutor(readers, "duetime-sqlite-reader")
         self._reader_count = readers
+        # A search may take long. One reader is always left to those who cannot wait.
+        self._searching = asyncio.Semaphore(max(readers - 1, 1))
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._closed = False
 
@@ -104,7 +106,8 @@ class SqliteStore:
         return await self._read(reads.due, reads.shard_list(shards), after, before, limit)
 
     async def search(self, query: Query) -> Page:
-        return await self._read(reads.search, query)
+        async with self._searching:
+            return await self._read(reads.search, query)
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int
