@@ -140,8 +140,15 @@ async def test_correlation_id(quick_api: Api):
 async def test_larger_limit(make_api: MakeApi):
     """A batch may be larger than a single request, up to a limit of its own."""
     api = make_api(MemoryStore(), max_body=1024, max_bulk_body=4096)
-    batch = {"timers": [timer_body(metadata="x" * 1500)]}
-    assert (await api.post("/timers", batch["timers"][0])).status == 413
-    assert (await api.post("/timers/batch", batch)).data["created"] == 1
+    batch = {"timers": [timer_body(metadata="x" * 600)] * 2}
+    assert (await api.post("/timers/batch", batch)).data["created"] == 2
     too_large = await api.post("/timers/batch", {"timers": batch["timers"] * 3})
     assert too_large.summary == (413, 8, "body: must be at most 4096 bytes")
+
+
+async def test_a_timer_of_a_batch_may_be_no_larger_than_one_alone(api: Api):
+    """It fails alone, with the code of a body that is too large."""
+    large = timer_body(metadata="x" * (1 << 20))
+    answer = await api.post("/timers/batch", {"timers": [timer_body(), large]})
+    assert [item["code"] for item in answer.data["timers"]] == [0, 8]
+    assert answer.data["timers"][1]["message"] == "timer: must be at most 1048576 bytes"

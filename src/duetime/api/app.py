@@ -109,7 +109,7 @@ def create_app(
     keys = Keys(api_key)
     operations = [
         operation
-        for resource in (Timers(service), Groups(service), Health(service))
+        for resource in (Timers(service, max_timer=max_body), Groups(service), Health(service))
         for operation in resource.operations()
     ]
     paths: defaultdict[str, list[Operation]] = defaultdict(list)

@@ -25,7 +25,7 @@ from duetime.api.views import (
     view,
 )
 from duetime.decoding import check_depth, decode
-from duetime.errors import DuetimeError, InvalidRequest, NotFound
+from duetime.errors import DuetimeError, InvalidRequest, NotFound, PayloadTooLarge
 from duetime.model import Status, Timer
 from duetime.requests import (
     Batch,
@@ -77,8 +77,9 @@ class AttemptParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
 class Timers:
     """The operations on timers."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, max_timer: int) -> None:
         self._service = service
+        self._max_timer = max_timer  # bytes of one timer, also within a batch
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -191,9 +192,8 @@ class Timers:
         bodies: list[CreateTimer | DuetimeError] = []
         for item in request.decode_unread(Batch).timers:
             try:
-                check_depth(bytes(item))
-                body = decode(item, CreateTimer)
-            except InvalidRequest as error:
+                body = self._decode_item(bytes(item))
+            except (InvalidRequest, PayloadTooLarge) as error:
                 bodies.append(error)
             else:
                 body.correlation_id = correlation_id_of(request, body)
@@ -205,6 +205,12 @@ class Timers:
             failed=sum(isinstance(answer, DuetimeError) for answer in answers),
         )
         return Reply(200, "batch processed", data)
+
+    def _decode_item(self, item: bytes) -> CreateTimer:
+        if len(item) > self._max_timer:
+            raise PayloadTooLarge(f"timer: must be at most {self._max_timer} bytes")
+        check_depth(item)
+        return decode(item, CreateTimer)
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ListParameters)
