@@ -15,8 +15,10 @@ def reachable(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def banner(*, host: str, port: int, api_key: str, receiver_port: int) -> str:
-    """The text, ready to print."""
+def banner(
+    *, host: str, port: int, api_key: str, receiver_port: int, program: str = "duetime"
+) -> str:
+    """The text, ready to print; ``program`` is what to type for this command line."""
     url = reachable(host, port)
     callback = f"{reachable('127.0.0.1', receiver_port)}/hello"
     body = {"delay": "5s", "callback": {"type": "http", "url": callback, "payload": _PAYLOAD}}
@@ -28,7 +30,7 @@ def banner(*, host: str, port: int, api_key: str, receiver_port: int) -> str:
     )
     server = [] if url == DEFAULT_URL else ["--server", url]
     create = _command(
-        ["duetime", "timer", "create", "--in", "5s", *server],
+        [program, "timer", "create", "--in", "5s", *server],
         ["--url", callback, "--data", json.dumps(_PAYLOAD)],
     )
     return f"""\

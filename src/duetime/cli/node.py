@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -130,6 +131,7 @@ async def _dev_receiver(settings: Settings) -> AsyncIterator[None]:
             port=settings.port,
             api_key=settings.api_key or "",
             receiver_port=port,
+            program=_program(),
         )
         print(text, flush=True)
         yield
@@ -149,6 +151,11 @@ def _stop_on_signals() -> asyncio.Event:
         with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(number, on_signal)
     return stop
+
+
+def _program() -> str:
+    """What to type for this command line: its path, unless the shell finds it."""
+    return "duetime" if shutil.which("duetime") else os.path.relpath(sys.argv[0])
 
 
 def _node_name() -> str:
