@@ -43,21 +43,6 @@ async def running_receiver(
         await server.wait_closed()
 
 
-async def serve_receiver(
-    host: str,
-    port: int,
-    on_arrival: OnArrival,
-    *,
-    status: int = 200,
-    delay: Millis = 0,
-    clock: Clock | None = None,
-) -> None:
-    """Listen until cancelled."""
-    listening = running_receiver(host, port, on_arrival, status=status, delay=delay, clock=clock)
-    async with listening:
-        await asyncio.Event().wait()
-
-
 class _Connection(asyncio.Protocol):
     """One connection: requests are answered in the order they came."""
 

@@ -4,9 +4,8 @@ Writes go through one thread, many to a commit (``sqlite_writer``); reads run be
 connections of their own, and in WAL mode neither waits for the other. A read begun after a write
 was acknowledged sees it. Several processes of one machine may share a file.
 
-These threads need Python's lock only briefly, but an event loop whose turns are all shorter than
-the interpreter's switch interval can keep it from them for seconds. A process that runs its loop
-at the limit should set ``sys.setswitchinterval(0.0005)``; ``bench/stores.py`` shows what it does.
+These threads need Python's lock only briefly, but a busy event loop can keep it from them for
+some milliseconds each time they ask; so they ask as seldom as can be (``sqlite_writes``).
 """
 
 import asyncio

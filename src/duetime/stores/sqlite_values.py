@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 _Item = TypeVar("_Item")
 
 # Rows in a statement, and in an answer. Variables stay well below SQLite's limit of 32,766 for a
-# statement, and texts below its billion bytes.
+# statement, and texts below its billion bytes as long as a timer is below 1.9 MB.
 LONGEST = 512
 
 
