@@ -1,6 +1,7 @@
 """A backlog is timers that are due far in the future, put straight into the store's file."""
 
 import asyncio
+import os
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -56,3 +57,10 @@ async def fill(path: Path, count: int, on_progress: Callable[[int], None]) -> No
         on_progress(done + len(rows))
         await asyncio.sleep(0)  # a place to be interrupted at
     connection.close()
+    _flush(path)
+
+
+def _flush(path: Path) -> None:
+    """Let the disk catch up, or else the first commits that are measured would wait for it."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

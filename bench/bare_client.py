@@ -1,53 +1,96 @@
-"""The bare client sends what Duetime would send, and does nothing else: the ceiling of delivery.
+"""A bare client sends what Duetime would send, and does nothing else: the ceiling of delivery.
 
-``burst PORT COUNT CONCURRENCY`` sends as fast as it can. ``steady PORT COUNT PER_SECOND`` sends
-each request at its due instant. The client is built the way Duetime builds its own, the headers
-are Duetime's, and all of them are written before the clock starts.
+``burst CLIENT PORT COUNT CONCURRENCY`` sends as fast as it can. ``steady CLIENT PORT COUNT
+PER_SECOND`` sends each request at its due instant. The headers are Duetime's, and all of them are
+built before the clock starts. The clients are ``pyreqwest``, the fastest library that we know, set
+up like for callbacks; and ``own``, Duetime's connections.
 """
 
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from http import HTTPStatus
+from typing import Protocol
 
 import uvloop
 from msgspec import Raw
-from pyreqwest.client import Client
+from pyreqwest.client import ClientBuilder
 from pyreqwest.http import Url
 
 from bench.requests import now_ms
 from duetime import ids, model
 from duetime.delivery import headers
-from duetime.delivery.clients import Clients
+from duetime.delivery.connections import Connections
 from duetime.delivery.receiver import Receiver
 from duetime.model import HttpCallback, Spec, Timer
 
 BODY = b'{"order":"A-00000000","customer":4711,"action":"expire"}'
+PATH = "/hook"
+TIMEOUT = timedelta(seconds=30)
 LEAD = 2_000  # milliseconds from now to the first due instant
 
 
-class Bare:
-    """A client and the requests that it will send."""
+class Client(Protocol):
+    """Sends a request, and waits for its answer."""
 
-    def __init__(self, client: Client, url: str, dues: list[int]) -> None:
-        self._client = client
-        self._url = Url(url)
-        self._fields = [_fields(url, due) for due in dues]
+    async def send(self, fields: dict[str, str]) -> None: ...
 
-    async def send(self, number: int) -> None:
-        """Send one of the requests, and wait for its answer."""
+
+class Library:
+    """pyreqwest."""
+
+    def __init__(self, port: int) -> None:
+        self._url = Url(f"http://127.0.0.1:{port}{PATH}")
+        self._client = (
+            ClientBuilder()
+            .follow_redirects(enable=False)
+            .no_proxy()
+            .http1_only()
+            .referer(enable=False)
+            .gzip(enable=False)
+            .brotli(enable=False)
+            .zstd(enable=False)
+            .deflate(enable=False)
+            .build()
+        )
+
+    async def send(self, fields: dict[str, str]) -> None:
         request = (
             self._client.request("POST", self._url)
-            .headers(self._fields[number])
-            .timeout(timedelta(seconds=30))
+            .headers(fields)
+            .timeout(TIMEOUT)
             .body_bytes(BODY)
             .build_streamed()
         )
         async with request as response:
-            assert response.status == 200
+            assert response.status == HTTPStatus.OK
 
 
-def _fields(url: str, due: int) -> dict[str, str]:
+class Own:
+    """Duetime's connections, without all that decides about them."""
+
+    def __init__(self, port: int) -> None:
+        self._receiver = Receiver(Url(f"http://127.0.0.1:{port}/"))
+        self._host = f"127.0.0.1:{port}"
+        self._connections = Connections(most_at_rest=512, read_at_most=64 * 1024)
+
+    async def send(self, fields: dict[str, str]) -> None:
+        request = headers.written("POST", PATH, self._host, fields) + BODY
+        connection = self._connections.take(self._receiver, "127.0.0.1")
+        if connection is None:
+            connection = await self._connections.open(self._receiver, "127.0.0.1", 10)
+        response = await connection.exchange(request, TIMEOUT.total_seconds())
+        self._connections.give_back(connection)
+        assert response.status == HTTPStatus.OK
+
+
+CLIENTS: dict[str, Callable[[int], Client]] = {"pyreqwest": Library, "own": Own}
+
+
+def _fields(due: int) -> dict[str, str]:
+    url = f"http://127.0.0.1{PATH}"
     callback = HttpCallback(url=url, payload=Raw(BODY))
     id_ = ids.new_id(due, ids.spread_shard(256))
     timer = Timer(
@@ -64,41 +107,37 @@ def _fields(url: str, due: int) -> dict[str, str]:
     return headers.build(model.claim(timer, "bench", due, 10_000), callback, BODY, due, ())
 
 
-async def burst(bare: Bare, count: int, concurrency: int) -> None:
+async def burst(client: Client, dues: list[int], concurrency: int) -> None:
     """Send all at once, so many at a time."""
-    numbers = iter(range(count))
+    left = iter([_fields(due) for due in dues])
 
     async def worker() -> None:
-        for number in numbers:
-            await bare.send(number)
+        for fields in left:
+            await client.send(fields)
 
     await asyncio.gather(*(worker() for _ in range(concurrency)))
 
 
-async def steady(bare: Bare, dues: list[int]) -> None:
+async def steady(client: Client, dues: list[int]) -> None:
     """Send each at its due instant."""
 
-    async def at(number: int) -> None:
-        while (ahead := dues[number] / 1000 - time.time()) > 0:  # noqa: ASYNC110 - sleep may be short
+    async def at(due: int, fields: dict[str, str]) -> None:
+        while (ahead := due / 1000 - time.time()) > 0:  # noqa: ASYNC110 - sleep may be short
             await asyncio.sleep(ahead)
-        await bare.send(number)
+        await client.send(fields)
 
-    await asyncio.gather(*(at(number) for number in range(len(dues))))
+    await asyncio.gather(*(at(due, _fields(due)) for due in dues))
 
 
 async def main() -> None:
     """Do what the arguments say."""
-    how, port, count, amount = sys.argv[1], *map(int, sys.argv[2:])
-    url = f"http://127.0.0.1:{port}/hook"
-    clients = Clients(size=1, connect_timeout=timedelta(seconds=10))
-    client = await clients.make(Receiver(Url(url)), "127.0.0.1")
-    start = now_ms()
+    how, client = sys.argv[1:3]
+    port, count, amount = map(int, sys.argv[3:])
+    sender, start = CLIENTS[client](port), now_ms()
     if how == "burst":
-        await burst(Bare(client, url, [start] * count), count, amount)
+        await burst(sender, [start] * count, amount)
     else:
-        dues = [start + LEAD + number * 1000 // amount for number in range(count)]
-        await steady(Bare(client, url, dues), dues)
-    await clients.close()
+        await steady(sender, [start + LEAD + number * 1000 // amount for number in range(count)])
 
 
 if __name__ == "__main__":

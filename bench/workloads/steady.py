@@ -63,7 +63,7 @@ async def _bare(stage: Stage) -> Receipts:
     rate, count = stage.sizes.per_second, stage.sizes.per_second * stage.sizes.seconds
     stage.progress.begin("w3 the bare client", count)
     await stage.sink.forget()
-    arguments = ["steady", str(stage.sink.port), str(count), str(rate)]
+    arguments = ["steady", "own", str(stage.sink.port), str(count), str(rate)]
     async with started(["-m", "bench.bare_client", *arguments]):
         return await stage.arrived(count, within=stage.sizes.seconds + 30)
 

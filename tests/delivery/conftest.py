@@ -1,9 +1,11 @@
 """What the tests of delivery share: a receiver, a sender that may call it, and timers."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
+import uvloop
 
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
@@ -12,6 +14,11 @@ from duetime.model import HttpCallback, Progress, Spec, Status, Timer
 from tests.delivery.receiver import Receiver
 
 MakeSender = Callable[..., HttpSender]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Sockets are the event loop's business: that is uvloop's, or asyncio's where it is missing."""
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 def make_timer(
@@ -40,6 +47,13 @@ def make_timer(
 
 def mine() -> bool:
     return True
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Let the event loop run until something is so."""
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.001)
 
 
 @pytest.fixture

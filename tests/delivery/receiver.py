@@ -125,6 +125,17 @@ class Receiver:
         await writer.drain()
         raise ConnectionError
 
+    async def _say(
+        self, request: Request, _: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Send the text, in pieces of ``by`` bytes, and go on."""
+        asked = dict(parse_qsl(urlsplit(request.path).query))
+        text = asked["text"].encode()
+        by = int(asked.get("by", len(text)))
+        for start in range(0, len(text), by):
+            writer.write(text[start : start + by])
+            await asyncio.sleep(0)
+
     async def _hang(
         self, _: Request, reader: asyncio.StreamReader, __: asyncio.StreamWriter
     ) -> None:
@@ -156,6 +167,7 @@ class Receiver:
 
     _behaviours: dict[str, Callable[..., Awaitable[None]]] = {  # noqa: RUF012 - a constant
         "raw": _raw,
+        "say": _say,
         "hang": _hang,
         "reset": _reset,
         "endless": _endless,

@@ -137,9 +137,9 @@ async def test_next_permitted_address_after_a_refused_connection(
     sender = make_sender(lookup=answering(["::1", "127.0.0.9", "127.0.0.1"]))
     timer = make_timer(receiver.url(host="localhost"))
     assert (await sender.send(timer, is_mine)).kind is Kind.OK
-    assert asked == [0, 0, 0]  # before each try
+    assert asked == [0, 0, 0, 0]  # before each connection, and before the request
     assert (await sender.send(timer, is_mine)).kind is Kind.OK
-    assert asked == [0, 0, 0, 1]  # at once at the one that worked
+    assert asked == [0, 0, 0, 0, 1]  # at once at the one that worked
     assert receiver.connections == 1
 
 
@@ -168,7 +168,8 @@ async def test_no_second_address_once_something_was_sent(
     timer = make_timer(receiver.url("/reset", host="two.example"))
     outcome = await sender.send(timer, lambda: asked.append(1) or True)
     assert outcome.kind is Kind.NETWORK
-    assert len(asked) == len(receiver.requests) == 1
+    assert len(receiver.requests) == 1
+    assert len(asked) == 2  # before the connection, and before the request
 
 
 async def test_lost_claim_between_two_addresses(make_sender: MakeSender, receiver: Receiver):
@@ -178,6 +179,16 @@ async def test_lost_claim_between_two_addresses(make_sender: MakeSender, receive
     timer = make_timer(receiver.url(host="two.example"))
     assert (await sender.send(timer, claims.pop)).kind is Kind.UNSENT
     assert receiver.connections == 0
+
+
+async def test_claim_lost_while_connecting(sender: HttpSender, receiver: Receiver):
+    """A claim that ran out while the connection was made: nothing is sent on it."""
+    claims = [False, True]
+    timer = make_timer(receiver.url())
+    assert (await sender.send(timer, claims.pop)).kind is Kind.UNSENT
+    assert receiver.requests == []
+    assert (await sender.send(timer, mine)).kind is Kind.OK
+    assert receiver.connections == 1
 
 
 async def test_lost_claim(sender: HttpSender, receiver: Receiver):

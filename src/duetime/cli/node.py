@@ -17,6 +17,7 @@ from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
 from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
+from duetime.cli.limits import allow_open_files
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
@@ -36,6 +37,7 @@ log = logging.getLogger("duetime")
 def run_node(settings: Settings, *, dev: bool) -> int:
     """Run a node until a signal ends it; the answer is the exit code."""
     logs.configure(settings.log_level, settings.log_format)
+    allow_open_files(settings.max_in_flight)
     # Timers are short-lived and have no cycles: looking for some after every few hundred of them
     # is wasted.
     gc.freeze()

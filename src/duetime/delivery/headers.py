@@ -87,6 +87,7 @@ def build(
     # The trace is the occurrence, and the span is the attempt.
     trace, span = _trace_id(timer), getrandbits(64) or 1
     headers = {
+        "accept": "*/*",
         "user-agent": USER_AGENT,
         "x-timer-id": timer.id,
         "x-timer-attempt": attempt,
@@ -96,16 +97,30 @@ def build(
     }
     if callback.payload is not UNSET:
         headers["content-type"] = "application/json"
-    elif callback.method in _LENGTH_EXPECTED:
-        headers["content-length"] = "0"
     for name, value in callback.headers.items():
         headers[name.lower()] = value
+    if callback.payload is not UNSET or callback.method in _LENGTH_EXPECTED:
+        headers["content-length"] = str(len(body))
     timestamp = now // 1000
     headers["webhook-id"] = webhook_id
     headers["webhook-timestamp"] = str(timestamp)
     if secrets:
         headers["webhook-signature"] = signatures(secrets, webhook_id, timestamp, body)
     return headers
+
+
+def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """The head of a request, as it goes over the wire.
+
+    ValueError if a header holds what could be read as another one, or a second request: however
+    it came to be stored, it is not sent.
+    """
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name.title()}: {value}" for name, value in headers.items()]
+    text = "\r\n".join(lines)
+    if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):
+        raise ValueError("a header has more than one line")
+    return f"{text}\r\n\r\n".encode("ascii")
 
 
 def _trace_id(timer: Timer) -> str:

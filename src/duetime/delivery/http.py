@@ -1,26 +1,22 @@
 """The HTTP sender makes one request per attempt, to an address that the egress guard has permitted.
 
 The order of things is its point: resolve, judge every address, ask whether the claim still holds,
-and hand the request to a client that connects only to an address that passed. The whole attempt,
-from the name look-up to the end of the answer, takes at most the callback's timeout.
+and write the request on a connection to an address that passed. The whole attempt, from the name
+look-up to the end of the answer, takes at most the callback's timeout.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import timedelta
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
-from pyreqwest.client import Client
-from pyreqwest.exceptions import DetailedPyreqwestError
 from pyreqwest.http import Url
-from pyreqwest.request import StreamRequest
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.clients import Clients
+from duetime.delivery.connection import Connection, Unanswered
+from duetime.delivery.connections import Connections, TlsFailed
 from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
 from duetime.delivery.egress import Egress
 from duetime.delivery.problems import problem_of
@@ -36,13 +32,21 @@ _UNSENT = Outcome(kind=Kind.UNSENT, error="the claim ran out before it was sent"
 _CLOSED = Outcome(kind=Kind.UNSENT, error="this node is stopping")
 
 
+class _Target(NamedTuple):
+    """A URL as it is needed for sending; many timers have the same one."""
+
+    url: Url
+    receiver: Receiver
+    path: str  # with the query, as requests name it
+    host: str  # as requests name it
+
+
 class HttpSender:
     """Delivers HTTP callbacks.
 
-    A ``send`` that is cancelled, or cut short by ``close``, ends at once. But a request that was
-    handed over by then goes on, unheard, until its timeout: the library runs it in a thread of its
-    own and does not call it back. So such an attempt is lost: its timer must not be handed back as
-    if nothing had been sent.
+    A ``send`` that is cancelled, or cut short by ``close``, ends at once, and its connection with
+    it. But the receiver may have the request by then, so such an attempt is lost: its timer must
+    not be handed back as if nothing had been sent.
 
     ``read_at_most`` bounds how much of an answer is read: enough for what receivers say, so that
     the connection can be used again; of a longer answer the rest is not waited for.
@@ -57,21 +61,18 @@ class HttpSender:
         lookup: Lookup = system_lookup,
         connect_timeout: Millis = 10_000,
         read_at_most: int = 64 * 1024,
-        most_clients: int = 512,
+        most_at_rest: int = 512,
         most_receivers: int = 8192,
     ) -> None:
         self._clock = clock
         self._egress = egress
         self._secrets = tuple(secrets)
-        self._connect_timeout = connect_timeout
-        self._read_at_most = read_at_most
+        self._connect_timeout = connect_timeout / 1000
         self._most_receivers = most_receivers
         self._resolver = Resolver(clock, lookup)
-        self._clients = Clients(
-            size=most_clients, connect_timeout=timedelta(milliseconds=connect_timeout)
-        )
+        self._connections = Connections(most_at_rest=most_at_rest, read_at_most=read_at_most)
         self._receivers: dict[str, Receiver] = {}  # by origin
-        self._addresses: dict[str, tuple[Url, Receiver]] = {}  # by URL
+        self._targets: dict[str, _Target] = {}  # by URL
         self._closed = False
 
     def problem(self, callback: Callback) -> str | None:
@@ -83,7 +84,7 @@ class HttpSender:
         if not isinstance(callback, HttpCallback):
             return f"nats:{callback.topic}"
         try:
-            return self._address(callback.url)[1].origin
+            return self._target(callback.url).receiver.origin
         except ValueError:  # stored past the check; sending it will say what is wrong with it
             return callback.url
 
@@ -105,62 +106,76 @@ class HttpSender:
     async def close(self) -> None:
         self._closed = True
         self._resolver.close()
-        await self._clients.close()
+        self._connections.close()
 
     async def _attempt(
         self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
     ) -> Outcome:
-        url, receiver = self._address(callback.url)
+        target = self._target(callback.url)
+        receiver = target.receiver
         answer = receiver.literal or self._resolver.remembered(receiver.host)
         if answer is None:
             answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
         if refusal := self._refusal(receiver, answer, callback.timeout):
             return _CLOSED if self._closed else refusal
-        body = None if callback.payload is UNSET else bytes(callback.payload)
-        fields = headers.build(timer, callback, body or b"", self._clock.now(), self._secrets)
+        body = b"" if callback.payload is UNSET else bytes(callback.payload)
+        fields = headers.build(timer, callback, body, self._clock.now(), self._secrets)
+        request = headers.written(callback.method, target.path, target.host, fields) + body
         outcome = _UNSENT
         for address in receiver.addresses:
-            client = self._clients.ready(receiver, address)
-            if client is None:
-                client = await self._clients.make(receiver, address)
-            left = callback.timeout - self._since(started)
-            if left <= 0:
+            if (left := self._left(callback, started)) <= 0:
                 return outcomes.timed_out(callback.timeout)
-            request = self._request(client, callback.method, url, fields, body, left=left)
-            if self._closed or not is_mine():
-                return _CLOSED if self._closed else _UNSENT
-            try:
-                async with request as response:
-                    now, latency = self._clock.now(), self._since(started)
-                    return outcomes.answered(response, url, now, latency)
-            except DetailedPyreqwestError as error:
-                outcome, unsent = outcomes.failed(
-                    error, receiver.name(address), callback.timeout, self._connect_timeout
-                )
-            if unsent or outcome.kind is Kind.TIMEOUT:
-                receiver.demote(address)
-            if not unsent:
-                break
+            connection = self._connections.take(receiver, address)
+            if connection is None:
+                if held_back := self._held_back(is_mine):
+                    return held_back
+                within = min(left, self._connect_timeout)
+                try:
+                    connection = await self._connections.open(receiver, address, within)
+                except (OSError, TlsFailed) as error:
+                    outcome = outcomes.not_connected(error, receiver.name(address), within)
+                    receiver.demote(address)
+                    continue
+            if held_back := self._held_back(is_mine):
+                self._connections.give_back(connection)
+                return held_back
+            return await self._exchange(connection, request, callback, target, started)
         return outcome
 
-    def _request(
+    async def _exchange(
         self,
-        client: Client,
-        method: str,
-        url: Url,
-        fields: dict[str, str],
-        body: bytes | None,
-        *,
-        left: Millis,
-    ) -> StreamRequest:
-        builder = client.request(method, url).headers(fields).timeout(_span(left))
-        if body is not None:
-            builder = builder.body_bytes(body)
-        return builder.streamed_read_buffer_limit(self._read_at_most).build_streamed()
+        connection: Connection,
+        request: bytes,
+        callback: HttpCallback,
+        target: _Target,
+        started: float,
+    ) -> Outcome:
+        left, is_head = self._left(callback, started), callback.method == "HEAD"
+        _, address = connection.place
+        try:
+            response = await connection.exchange(request, left, is_head=is_head)
+        except TimeoutError:
+            target.receiver.demote(address)
+            return outcomes.timed_out(callback.timeout)
+        except Unanswered as error:
+            return outcomes.unanswered(error, target.receiver.name(address))
+        finally:
+            self._connections.give_back(connection)
+        return outcomes.answered(response, target.url, self._clock, self._since(started))
 
-    def _address(self, text: str) -> tuple[Url, Receiver]:
-        """A URL, parsed, and its receiver; many timers have the same one."""
-        known = self._addresses.get(text)
+    def _held_back(self, is_mine: Callable[[], bool]) -> Outcome | None:
+        """Why nothing may be sent any more, if so."""
+        if self._closed:
+            return _CLOSED
+        return None if is_mine() else _UNSENT
+
+    def _left(self, callback: HttpCallback, started: float) -> float:
+        """How many seconds of the callback's timeout are left."""
+        return callback.timeout / 1000 - (self._clock.monotonic() - started)
+
+    def _target(self, text: str) -> _Target:
+        """A URL, parsed, and its receiver."""
+        known = self._targets.get(text)
         if known is None:
             url = Url(text)
             receiver = self._receivers.get(url.origin_ascii)
@@ -168,8 +183,8 @@ class HttpSender:
                 receiver = Receiver(url)
                 _make_room(self._receivers, self._most_receivers)
                 self._receivers[url.origin_ascii] = receiver
-            _make_room(self._addresses, self._most_receivers)
-            known = self._addresses[text] = (url, receiver)
+            _make_room(self._targets, self._most_receivers)
+            known = self._targets[text] = _Target(url, receiver, *_asked(url))
         return known
 
     def _refusal(self, receiver: Receiver, answer: Answer | None, waited: Millis) -> Outcome | None:
@@ -190,9 +205,10 @@ class HttpSender:
         return round(1000 * (self._clock.monotonic() - started))
 
 
-@lru_cache(maxsize=256)
-def _span(millis: Millis) -> timedelta:
-    return timedelta(milliseconds=millis)
+def _asked(url: Url) -> tuple[str, str]:
+    """The path with its query, and the host with a port that is not the usual one."""
+    path = url.path if url.query_string is None else f"{url.path}?{url.query_string}"
+    return path, f"{url.host_str}:{url.port}" if url.port else str(url.host_str)
 
 
 def _make_room(kept: dict[str, Any], most: int) -> None:
@@ -201,7 +217,7 @@ def _make_room(kept: dict[str, Any], most: int) -> None:
 
 
 def _unforeseen(timer: Timer, callback: HttpCallback, error: Exception) -> Outcome:
-    # A callback that was stored past the check: the library's message may quote a header's value.
+    # A callback that was stored past the check: the error's own words may quote a value.
     if problem := problem_of(callback):
         return Outcome(kind=Kind.NETWORK, error=f"cannot send: {problem}")
     _log.error("timer %s: the attempt failed in an unforeseen way", timer.id, exc_info=error)

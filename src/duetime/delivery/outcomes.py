@@ -3,24 +3,17 @@
 Nothing that the user keeps secret is ever quoted: no header, no body, no query of a URL.
 """
 
-import re
+import os
+import ssl
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import NamedTuple
 
-from pyreqwest.exceptions import (
-    BodyDecodeError,
-    ClientClosedError,
-    DecodeError,
-    DetailedPyreqwestError,
-    ReadError,
-    RequestTimeoutError,
-)
 from pyreqwest.http import Url
-from pyreqwest.response import Response
 
-from duetime.clock import Millis, from_datetime
+from duetime.clock import Clock, Millis, from_datetime
+from duetime.delivery.connection import BrokeOff, GivenUp, NotHttp, Response, Unanswered
+from duetime.delivery.connections import TlsFailed
 from duetime.durations import format_duration
 from duetime.model import Kind, Outcome
 
@@ -30,43 +23,31 @@ _PHRASES = {int(status): f"HTTP {status} {status.phrase}" for status in HTTPStat
 _RETRYABLE = frozenset({408, 425, 429})
 _LONGEST_LOCATION = 200
 
-# The library's errors say where they happened only in the messages of their causes. Its classes
-# do not: its ConnectError is also raised when a connection breaks after the request was written.
-_CONNECTING = "client error (Connect)"
-_TCP = "tcp connect error"
-_NOISE = re.compile(r" (?:\(os error \d+\)|for url \(.*\))$")
-_CERTIFICATE = "invalid peer certificate: "
-_TLS_PROBLEMS = {
-    "received corrupt message of type InvalidContentType": "the receiver does not speak it here",
-    "tls handshake eof": "the receiver closed the connection during the handshake",
-}
+# Numbers of OpenSSL's, and what they mean to the receiver's operator.
 _CERTIFICATE_PROBLEMS = {
-    "expired": "certificate has expired",
-    "not valid yet": "certificate is not valid yet",
-    "not valid for name": "certificate is for another host",
-    "unknownissuer": "certificate is not from a trusted authority",
-    "selfsigned": "certificate is not from a trusted authority",
-    "causedasendentity": "certificate is an authority's own and not a server's",
-    "revoked": "certificate was revoked",
+    9: "certificate is not valid yet",
+    10: "certificate has expired",
+    18: "certificate is not from a trusted authority",
+    19: "certificate is not from a trusted authority",
+    20: "certificate is not from a trusted authority",
+    21: "certificate is not from a trusted authority",
+    23: "certificate was revoked",
+    62: "certificate is for another host",
+    64: "certificate is for another host",
 }
-
-# What may have been sent and got no whole answer, the first that fits.
-_BROKEN: tuple[tuple[type[DetailedPyreqwestError], Kind, str], ...] = (
-    (ClientClosedError, Kind.LOST, "this node stopped before the answer came"),
-    (BodyDecodeError, Kind.NETWORK, "the answer of {at} broke off: {reason}"),
-    (ReadError, Kind.NETWORK, "the answer of {at} broke off: {reason}"),
-    (DecodeError, Kind.NETWORK, "the answer of {at} is not valid HTTP: {reason}"),
+_NOT_SPOKEN = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
 )
 
 
-def answered(response: Response, asked: Url, now: Millis, latency: Millis) -> Outcome:
+def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> Outcome:
     """The outcome of an answer. Its status alone decides."""
     status = response.status
     if 200 <= status < 300:  # noqa: PLR2004 - the class of success
         return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency)
     retryable = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
     error = _PHRASES.get(status) or f"HTTP {status}"
-    if status // 100 == 3 and (location := response.get_header("location")):  # noqa: PLR2004
+    if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
         error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
     return Outcome(
         kind=Kind.HTTP,
@@ -74,57 +55,46 @@ def answered(response: Response, asked: Url, now: Millis, latency: Millis) -> Ou
         latency_ms=latency,
         error=error,
         retryable=retryable,
-        retry_at=retry_at(response.get_header("retry-after"), now) if retryable else None,
+        retry_at=retry_at(response.header(b"retry-after"), clock.now()) if retryable else None,
     )
-
-
-class Failure(NamedTuple):
-    """Why there was no answer, and whether it is certain that nothing was sent."""
-
-    outcome: Outcome
-    unsent: bool = False
-
-
-def failed(
-    error: DetailedPyreqwestError, at: str, timeout: Millis, connect_timeout: Millis
-) -> Failure:
-    """The outcome of an attempt that got no answer from ``at``. All of these may be tried again.
-
-    That goes for TLS too: certificates are renewed and load balancers repaired within the time
-    that retry policies span, nothing was delivered, and the policy bounds the tries anyway.
-    """
-    causes = [cause["message"] for cause in error.details["causes"] or ()] or [error.message]
-    reason = _NOISE.sub("", causes[-1])
-    unsent = _CONNECTING in causes
-    if isinstance(error, RequestTimeoutError):
-        if unsent:
-            within = format_duration(connect_timeout)
-            return _failure(Kind.TIMEOUT, f"no connection to {at} within {within}", unsent=True)
-        return Failure(timed_out(timeout))
-    if unsent:
-        return _not_connected(causes, reason, at)
-    for family, kind, sentence in _BROKEN:
-        if isinstance(error, family):
-            return _failure(kind, sentence.format(at=at, reason=reason))
-    return _failure(Kind.NETWORK, f"no answer from {at}: {reason}")
 
 
 def timed_out(timeout: Millis) -> Outcome:
     """The outcome of an attempt whose time ran out."""
-    text = f"no answer within {format_duration(timeout)}"
-    return Outcome(kind=Kind.TIMEOUT, error=text, retryable=True)
+    return _failed(Kind.TIMEOUT, f"no answer within {format_duration(timeout)}")
 
 
-def _not_connected(causes: list[str], reason: str, at: str) -> Failure:
-    if _TCP not in causes:
-        return _failure(Kind.TLS, f"TLS: {_tls_problem(reason)}", unsent=True)
-    if reason == "Connection refused":
-        return _failure(Kind.NETWORK, f"connection refused by {at}", unsent=True)
-    return _failure(Kind.NETWORK, f"cannot connect to {at}: {reason}", unsent=True)
+def not_connected(error: OSError | TlsFailed, at: str, within: float) -> Outcome:
+    """The outcome where no connection to ``at`` was made, so that nothing was sent.
+
+    All of these may be tried again, TLS too: certificates are renewed and load balancers repaired
+    within the time that retry policies span, and the policy bounds the tries anyway.
+    """
+    if isinstance(error, TlsFailed):
+        return _failed(Kind.TLS, f"TLS: {_tls_problem(error.__cause__)}")
+    if isinstance(error, ConnectionRefusedError):
+        return _failed(Kind.NETWORK, f"connection refused by {at}")
+    if error.errno is not None:
+        return _failed(Kind.NETWORK, f"cannot connect to {at}: {os.strerror(error.errno)}")
+    if isinstance(error, TimeoutError):
+        waited = format_duration(round(1000 * within))
+        return _failed(Kind.TIMEOUT, f"no connection to {at} within {waited}")
+    return _failed(Kind.NETWORK, f"cannot connect to {at}: {error}")
 
 
-def _failure(kind: Kind, error: str, *, unsent: bool = False) -> Failure:
-    return Failure(Outcome(kind=kind, error=error, retryable=True), unsent)
+def unanswered(error: Unanswered, at: str) -> Outcome:
+    """The outcome where a request was sent to ``at`` and got no whole answer."""
+    if isinstance(error, GivenUp):
+        return _failed(Kind.LOST, "this node stopped before the answer came")
+    if isinstance(error, NotHttp):
+        return _failed(Kind.NETWORK, f"the answer of {at} is not valid HTTP: {error}")
+    if isinstance(error, BrokeOff):
+        return _failed(Kind.NETWORK, f"the answer of {at} broke off: {error}")
+    return _failed(Kind.NETWORK, f"no answer from {at}: {error}")
+
+
+def _failed(kind: Kind, error: str) -> Outcome:
+    return Outcome(kind=kind, error=error, retryable=True)
 
 
 def retry_at(header: str | None, now: Millis) -> Millis | None:
@@ -155,11 +125,13 @@ def _to(asked: Url, location: str) -> str:
     return f" to {text if len(text) <= _LONGEST_LOCATION else text[:_LONGEST_LOCATION] + '...'}"
 
 
-def _tls_problem(reason: str) -> str:
-    if not reason.startswith(_CERTIFICATE):
-        return _TLS_PROBLEMS.get(reason, reason)
-    problem = reason.removeprefix(_CERTIFICATE)
-    for sign, sentence in _CERTIFICATE_PROBLEMS.items():
-        if sign in problem.lower():
-            return sentence
-    return f"certificate is invalid: {problem}"
+def _tls_problem(error: BaseException | None) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        known = _CERTIFICATE_PROBLEMS.get(error.verify_code)
+        return known or f"certificate is invalid: {error.verify_message}"
+    if isinstance(error, ssl.SSLEOFError | ConnectionError):
+        return "the receiver closed the connection during the handshake"
+    if isinstance(error, ssl.SSLError) and error.reason in _NOT_SPOKEN:
+        return "the receiver does not speak it here"
+    reason = getattr(error, "reason", None) or error
+    return str(reason).replace("_", " ").lower()

@@ -1,0 +1,203 @@
+"""A connection carries one HTTP/1.1 exchange at a time: a request out, and its answer back.
+
+It lives in the event loop's own thread. A client library with a thread of its own costs several
+times as much, because the two threads keep handing Python's lock to each other; and it could not
+take a request back, which closing the connection does.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+_FINAL = 200  # a lower status says that the answer is still to come ...
+_SWITCHING = 101  # ... but for this one, after which no HTTP follows
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # how long the body is
+
+
+class Unanswered(Exception):
+    """There was no whole answer; the text says why, in words that follow a colon."""
+
+
+class NothingCame(Unanswered):
+    """Not a byte of an answer."""
+
+
+class BrokeOff(Unanswered):
+    """The answer began and did not end."""
+
+
+class NotHttp(Unanswered):
+    """Something came that is no HTTP."""
+
+
+class GivenUp(Unanswered):
+    """This side closed the connection."""
+
+
+class Response(NamedTuple):
+    """What is kept of an answer."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+
+    def header(self, name: bytes) -> str | None:
+        """The value of a header, by its name in lower case."""
+        for field, value in self.headers:
+            if field.lower() == name:
+                return value.decode("latin-1")
+        return None
+
+
+class _Exchange:
+    """One request's answer, as it comes in. The parser calls the ``on_`` methods."""
+
+    __slots__ = ("_has_head", "_headers", "_is_head", "_parser", "_received", "answer", "can_go_on")
+
+    def __init__(self, answer: asyncio.Future[Response], *, is_head: bool) -> None:
+        self.answer = answer
+        self.can_go_on = False  # with another exchange on the same connection
+        self._is_head = is_head  # the method: its answer has no body
+        self._has_head = False  # the answer: its headers are complete
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._received = 0
+        self._parser = HttpResponseParser(self)
+
+    def release(self) -> None:
+        """Let go of the parser: the two hold each other, which only a collection would notice."""
+        del self._parser
+
+    def feed(self, data: bytes, read_at_most: int) -> None:
+        """Take what came."""
+        self._received += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:
+            self.can_go_on = False
+        except HttpParserError as error:
+            self.can_go_on = False
+            self.fail(NotHttp(str(error)))
+        if self._received > read_at_most:
+            self._stop_reading()
+
+    def end(self, exc: Exception | None) -> None:
+        """The other side ended the connection, which is how an answer without a length ends too."""
+        is_delimited = any(name.lower() in _FRAMING for name, _ in self._headers)
+        if self._has_head and not is_delimited and exc is None:
+            self._complete(can_go_on=False)
+            return
+        how = "the connection was closed" if exc is None else "the connection was reset"
+        self.fail(BrokeOff(how) if self._received else NothingCame(how))
+
+    def fail(self, error: Exception) -> None:
+        """There will be no answer."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def on_message_begin(self) -> None:
+        if self.answer.done():
+            self.can_go_on = False  # more came than one answer
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if self._parser.get_status_code() >= _FINAL:
+            self._has_head = True
+            if self._is_head:
+                self._complete(can_go_on=self._parser.should_keep_alive())
+
+    def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= _FINAL:
+            self._complete(can_go_on=self._parser.should_keep_alive())
+        elif status == _SWITCHING:
+            self._complete(can_go_on=False)
+        else:
+            self._headers = []
+
+    def _complete(self, *, can_go_on: bool) -> None:
+        if not self.answer.done():
+            self.can_go_on = can_go_on
+            self.answer.set_result(Response(self._parser.get_status_code(), self._headers))
+
+    def _stop_reading(self) -> None:
+        if self._has_head:
+            self._complete(can_go_on=False)
+        else:
+            self.fail(NotHttp("its headers do not end"))
+
+
+class Connection(asyncio.Protocol):
+    """One connection to a receiver.
+
+    ``read_at_most`` bounds how many bytes of an answer are read: of a longer one the rest is not
+    waited for, its status counts, and the connection is closed.
+    """
+
+    __slots__ = (
+        "_exchange",
+        "_loop",
+        "_on_lost",
+        "_read_at_most",
+        "_transport",
+        "is_reusable",
+        "place",
+        "rested_at",
+    )
+
+    def __init__(
+        self,
+        place: tuple[str, str],
+        *,
+        read_at_most: int,
+        on_lost: Callable[["Connection"], None],
+    ) -> None:
+        self.place = place  # where it leads: the origin and the address
+        self.rested_at = 0.0  # on the loop's clock, since when nobody uses it
+        self.is_reusable = False
+        self._read_at_most = read_at_most
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._transport: Any = None
+        self._exchange: _Exchange | None = None
+
+    async def exchange(self, request: bytes, seconds: float, *, is_head: bool = False) -> Response:
+        """Send a request and wait for its answer; Unanswered or TimeoutError if none comes."""
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        exchange = self._exchange = _Exchange(answer, is_head=is_head)
+        self.is_reusable = False
+        self._transport.write(request)
+        deadline = self._loop.call_later(seconds, exchange.fail, TimeoutError())
+        try:
+            response = await answer
+            self.is_reusable = exchange.can_go_on and not self._transport.is_closing()
+            return response
+        finally:
+            deadline.cancel()
+            self._exchange = None
+            exchange.release()
+
+    def close(self) -> None:
+        """Close it; an exchange that is under way ends without an answer."""
+        self.is_reusable = False
+        if self._exchange is not None:
+            self._exchange.fail(GivenUp())
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self.is_reusable = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_reusable = False
+        if self._exchange is not None:
+            self._exchange.end(exc)
+        self._on_lost(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._exchange is None:
+            self.close()  # nobody asked
+        else:
+            self._exchange.feed(data, self._read_at_most)
