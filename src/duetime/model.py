@@ -180,9 +180,21 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
         return ids.shard_of(self.id)
 
     @property
+    def weight(self) -> int:
+        """About how many bytes it takes in memory: what the user sent, and some for the rest."""
+        return _LIGHTEST + _length(self.spec.callback.payload) + _length(self.spec.metadata)
+
+    @property
     def webhook_id(self) -> str:
         """The same in all attempts of one occurrence, so that a receiver can tell a repeat."""
         return f"{self.id}-{self.progress.occurrence}"
+
+
+_LIGHTEST = 2048
+
+
+def _length(value: Raw | UnsetType) -> int:
+    return 0 if value is UNSET else len(value)
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 
+from duetime.engine import agenda
 from duetime.engine.agenda import Agenda
 from duetime.engine.targets import Targets
 from duetime.model import Status
@@ -82,10 +83,10 @@ async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock)
     assert [(await node.get(timer)).status for timer in timers] == [Status.COMPLETED] * 1_500
 
 
-async def test_more_timers_than_the_agenda_holds_all_fire(store, clock):
+async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypatch):
     """What does not fit into memory is read when there is room."""
+    monkeypatch.setattr(agenda, "CAPACITY", 100)
     node = Node(store, clock)
-    node.engine.agenda._capacity = 100
     timers = [await node.create(delay="3s") for _ in range(500)]
     await node.engine.reader.step()
     assert len(node.engine.agenda) == 100
@@ -93,6 +94,30 @@ async def test_more_timers_than_the_agenda_holds_all_fire(store, clock):
     for _ in range(40):
         await node.turn()
     assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
+
+
+async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
+    """A hundred large timers are as much as thousands of small ones, and all of them fire."""
+    monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
+    node = Node(store, clock, target_concurrency=2)
+    node.engine.targets._queue_bytes = 1024 * 1024
+    node.sender.hold = asyncio.Event()
+    payload = msgspec.Raw(b'"' + b"x" * 100 * 1024 + b'"')
+    large = {"type": "http", "url": "https://a.example/", "payload": payload}
+    timers = [await node.create(delay="3s", callback=large) for _ in range(150)]
+    assert 10 <= len(node.engine.agenda) <= 11
+    clock.advance(30_000)
+    for _ in range(30):
+        await node.turn()
+    waiting = node.engine.targets._waiting
+    assert 10 <= len(waiting) <= 11
+    node.sender.hold.set()
+    for _ in range(200):
+        await settle()
+        await node.turn()
+    assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
+    assert node.engine.targets._weight == 0
+    assert node.engine.agenda._in_time._weight == node.engine.agenda._backlog._weight == 0
 
 
 async def test_a_node_has_a_bounded_number_under_way(store, clock):

@@ -1,22 +1,33 @@
 """The due index: what needs attention, oldest first."""
 
 import pytest
+from msgspec import Raw
 
 from duetime import ids, model
+from duetime.model import HttpCallback
 from duetime.stores import Change, Due
-from tests.factories import NOW, claim_of, completed, insert, make_timer
+from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
 
 
 def at(wake_at, **overrides):
     return make_timer(execute_at=wake_at, **overrides)
 
 
+async def pages(store, before, limit):
+    """All that is due, as it is answered page by page."""
+    found = [await store.due(ids.ALL_SHARDS, None, before, limit)]
+    while found[-1].next is not None:
+        found.append(await store.due(ids.ALL_SHARDS, found[-1].next, before, limit))
+    assert all(len(page.timers) <= limit for page in found)
+    return [page.timers for page in found]
+
+
 async def test_what_wakes_until_then_is_due(store):
     """A timer is due at its wake_at, not one millisecond before."""
     earlier, now, later = at(NOW - 1), at(NOW), at(NOW + 1)
     await insert(store, later, now, earlier)
-    assert await store.due(ids.ALL_SHARDS, None, NOW, 10) == [earlier, now]
-    assert await store.due(ids.ALL_SHARDS, None, NOW - 2, 10) == []
+    assert (await store.due(ids.ALL_SHARDS, None, NOW, 10)).timers == [earlier, now]
+    assert (await store.due(ids.ALL_SHARDS, None, NOW - 2, 10)).timers == []
 
 
 async def test_oldest_first_and_ties_by_id(store):
@@ -24,15 +35,15 @@ async def test_oldest_first_and_ties_by_id(store):
     timers = [at(NOW + place % 3) for place in range(12)]
     await insert(store, *timers)
     expected = sorted(timers, key=lambda timer: (timer.wake_at, timer.id))
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 100) == expected
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 9, 100)).timers == expected
 
 
 async def test_the_limit_holds(store):
     """No more than the limit is answered, the oldest of all."""
     timers = [at(NOW + place) for place in range(5)]
     await insert(store, *timers)
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 3) == timers[:3]
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 0) == []
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 9, 3)).timers == timers[:3]
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 9, 0)).timers == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 10])
@@ -40,13 +51,27 @@ async def test_paging_through_one_instant(store, limit):
     """More timers at one instant than the limit are all seen, once each, page by page."""
     timers = [at(NOW) for _ in range(20)] + [at(NOW + 1) for _ in range(3)]
     await insert(store, *timers)
-    seen = []
-    after = None
-    while page := await store.due(ids.ALL_SHARDS, after, NOW + 1, limit):
-        assert len(page) <= limit
-        seen += page
-        after = Due(page[-1].wake_at, page[-1].id)
+    seen = [timer for page in await pages(store, NOW + 1, limit) for timer in page]
     assert seen == sorted(timers, key=lambda timer: (timer.wake_at, timer.id))
+
+
+async def test_the_last_page_says_so(store):
+    """Where there is no more, there is no place to go on from."""
+    await insert(store, *[at(NOW) for _ in range(5)])
+    assert (await store.due(ids.ALL_SHARDS, None, NOW, 6)).next is None
+    assert (await store.due(ids.ALL_SHARDS, None, NOW - 1, 6)) == ([], None)
+
+
+async def test_large_timers_make_short_pages(store):
+    """An answer ends early before it fills the memory, and the next one goes on from there."""
+    megabyte = Raw(b'"' + b"x" * 1024 * 1024 + b'"')
+    spec = make_spec(callback=HttpCallback(url="http://a.example/", payload=megabyte))
+    timers = [at(NOW + place, spec=spec) for place in range(100)]
+    await insert(store, *timers)
+    found = await pages(store, NOW + 100, 1_000)
+    assert [timer.id for page in found for timer in page] == [timer.id for timer in timers]
+    assert max(len(page) for page in found) <= 8 + 32
+    assert await store.get([timer.id for timer in timers]) == timers
 
 
 async def test_many_are_due_at_once(store):
@@ -54,8 +79,8 @@ async def test_many_are_due_at_once(store):
     timers = [at(NOW + place % 7) for place in range(2_500)]
     await insert(store, *timers)
     expected = sorted(timers, key=lambda timer: (timer.wake_at, timer.id))
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 2_100) == expected[:2_100]
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 9_999) == expected
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 9, 2_100)).timers == expected[:2_100]
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 9, 9_999)).timers == expected
 
 
 async def test_behind_a_place_that_is_gone(store):
@@ -63,16 +88,16 @@ async def test_behind_a_place_that_is_gone(store):
     first, second = at(NOW), at(NOW + 2)
     await insert(store, first, second)
     between = Due(NOW + 1, "ffffffff-ffff-7fff-bfff-ffffffffffff")
-    assert await store.due(ids.ALL_SHARDS, between, NOW + 9, 10) == [second]
+    assert (await store.due(ids.ALL_SHARDS, between, NOW + 9, 10)).timers == [second]
 
 
 async def test_only_the_shards_asked_for(store):
     """Timers of other shards are left out, at the same instant too."""
     timers = {shard: at(NOW, shard=shard) for shard in (0, 1, 7, 4095)}
     await insert(store, *timers.values())
-    found = await store.due({1, 4095, 2000}, None, NOW, 10)
+    found = (await store.due({1, 4095, 2000}, None, NOW, 10)).timers
     assert sorted(timer.shard for timer in found) == [1, 4095]
-    assert await store.due([], None, NOW, 10) == []
+    assert (await store.due([], None, NOW, 10)).timers == []
 
 
 async def test_paging_within_shards(store):
@@ -80,17 +105,17 @@ async def test_paging_within_shards(store):
     mine = [at(NOW + place, shard=3) for place in range(4)]
     others = [at(NOW + place, shard=4) for place in range(4)]
     await insert(store, *mine, *others)
-    page = await store.due(range(4), None, NOW + 9, 3)
+    page = (await store.due(range(4), None, NOW + 9, 3)).timers
     assert page == mine[:3]
     after = Due(page[-1].wake_at, page[-1].id)
-    assert await store.due(range(4), after, NOW + 9, 3) == mine[3:]
+    assert (await store.due(range(4), after, NOW + 9, 3)).timers == mine[3:]
 
 
 async def test_all_tenants_together(store):
     """The engine looks after every tenant."""
     timers = [at(NOW, tenant="a"), at(NOW + 1, tenant="b")]
     await insert(store, *timers)
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 1, 10) == timers
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 1, 10)).timers == timers
 
 
 async def test_a_claim_is_due_when_it_ends(store):
@@ -99,8 +124,8 @@ async def test_a_claim_is_due_when_it_ends(store):
     await insert(store, timer)
     change = claim_of(timer)
     await store.apply([change])
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 29_999, 10) == []
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 30_000, 10) == [change.new]
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 29_999, 10)).timers == []
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 30_000, 10)).timers == [change.new]
 
 
 async def test_what_never_wakes_is_never_due(store):
@@ -109,7 +134,7 @@ async def test_what_never_wakes_is_never_due(store):
     await insert(store, *timers)
     news = [model.pause(timers[0], NOW), model.cancel(timers[1], NOW), completed(timers[2])]
     await store.apply([Change(old, new) for old, new in zip(timers, news, strict=True)])
-    assert await store.due(ids.ALL_SHARDS, None, NOW + 10**9, 10) == []
+    assert (await store.due(ids.ALL_SHARDS, None, NOW + 10**9, 10)).timers == []
 
 
 async def test_a_moved_timer_is_due_at_its_new_time(store):
@@ -118,4 +143,4 @@ async def test_a_moved_timer_is_due_at_its_new_time(store):
     await insert(store, timer)
     fired = model.fire(timer, NOW)
     await store.apply([Change(timer, fired)])
-    assert await store.due(ids.ALL_SHARDS, None, NOW, 10) == [fired]
+    assert (await store.due(ids.ALL_SHARDS, None, NOW, 10)).timers == [fired]

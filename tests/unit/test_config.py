@@ -185,6 +185,7 @@ def test_values_are_read_as_people_write_them(name, value, expected):
         ("RETENTION", "always"),
         ("MAX_BODY_BYTES", "1MB"),
         ("MAX_BODY_BYTES", "1"),
+        ("MAX_BODY_BYTES", "9MiB"),
         ("PORT", "65536"),
         ("PORT", "٨٠"),
         ("EGRESS_ALLOW", "10.0.0.0/8 192.168.0.0/16"),

@@ -88,7 +88,7 @@ def duration_or_never(least: Millis) -> Callable[[str], Millis | None]:
     return read
 
 
-def size(least: int) -> Callable[[str], int]:
+def size(least: int, most: int | None = None) -> Callable[[str], int]:
     """A number of bytes: "1048576", "1024KiB" or "1MiB"."""
 
     def read(written: str) -> int:
@@ -98,6 +98,8 @@ def size(least: int) -> Callable[[str], int]:
         total = int(found[1]) * _SIZE_UNITS[found[2].lower()]
         if total < least:
             raise ValueError(f"must be at least {least} bytes")
+        if most is not None and total > most:
+            raise ValueError(f"must be at most {most} bytes")
         return total
 
     return read

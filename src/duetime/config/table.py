@@ -148,10 +148,10 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting(
         "MAX_BODY_BYTES",
-        reading.size(1024),
+        reading.size(1024, 8 * 1024 * 1024),
         "1MiB",
         "The largest body of a request",
-        "bytes, or KiB, MiB, GiB",
+        "up to 8MiB",
     ),
     Setting(
         "MAX_BATCH_BYTES",

@@ -1,8 +1,8 @@
 """The agenda holds, in memory and in order, the timers that are due soon or late already.
 
 It is a hint like the due index it is read from: whatever is on it is claimed by its version, so
-an entry that is out of date costs one lost race. It is bounded; what does not fit stays in the
-store and is read again.
+an entry that is out of date costs one lost race. It is bounded, in number and in bytes; what does
+not fit stays in the store and is read again.
 
 It has two lanes. Timers that come up in time go into one, those that were late when they were
 found into the other, and both are served: a backlog is worked off oldest first, and what is due
@@ -18,14 +18,59 @@ from duetime.model import Timer
 LATE: Millis = 1_000  # later than this when it is found: it belongs to the backlog
 
 
+CAPACITY = 20_000  # timers in a lane
+MOST_BYTES = 64 * 1024 * 1024
+
+
+class _Lane:
+    """A heap of timers, whose heads are dropped where a newer version has replaced them."""
+
+    def __init__(self, versions: dict[str, int]) -> None:
+        self._versions = versions
+        self._heap: list[tuple[Millis, int, Timer]] = []
+        self._weight = 0
+
+    @property
+    def room(self) -> int:
+        """How many more timers it takes, as far as that can be said before they are weighed."""
+        return 0 if self._weight >= MOST_BYTES else max(CAPACITY - len(self._heap), 0)
+
+    @property
+    def next_at(self) -> Millis | None:
+        """When the first one is due."""
+        while self._heap and self._is_stale(self._heap[0][2]):
+            self._pop()
+        return self._heap[0][0] if self._heap else None
+
+    def push(self, wake_at: Millis, sequence: int, timer: Timer) -> None:
+        heapq.heappush(self._heap, (wake_at, sequence, timer))
+        self._weight += timer.weight
+
+    def take(self, now: Millis, limit: int) -> list[Timer]:
+        """Take off up to so many that are due."""
+        taken: list[Timer] = []
+        while len(taken) < limit and (at := self.next_at) is not None and at <= now:
+            timer = self._pop()
+            del self._versions[timer.id]
+            taken.append(timer)
+        return taken
+
+    def _is_stale(self, timer: Timer) -> bool:
+        return self._versions.get(timer.id) != timer.version
+
+    def _pop(self) -> Timer:
+        timer = heapq.heappop(self._heap)[2]
+        self._weight -= timer.weight
+        return timer
+
+
 class Agenda:
     """What is to be started, and when."""
 
-    def __init__(self, capacity: int = 20_000) -> None:
-        self._capacity = capacity  # of each lane
-        self._in_time: list[tuple[Millis, int, Timer]] = []
-        self._backlog: list[tuple[Millis, int, Timer]] = []
+    def __init__(self) -> None:
         self._versions: dict[str, int] = {}
+        self._in_time = _Lane(self._versions)
+        self._backlog = _Lane(self._versions)
         self._sequence = count()
 
     def __len__(self) -> int:
@@ -37,20 +82,23 @@ class Agenda:
     @property
     def room(self) -> int:
         """How many more timers that come up in time may be put on it."""
-        return max(self._capacity - len(self._in_time), 0)
+        return self._in_time.room
 
     @property
     def backlog_room(self) -> int:
         """How many more late timers may be put on it."""
-        return max(self._capacity - len(self._backlog), 0)
+        return self._backlog.room
+
+    def has_room_for(self, timer: Timer, now: Millis) -> bool:
+        """Tell whether there is room in the lane that this one belongs to."""
+        return self._lane(timer.wake_at or 0, now).room > 0
 
     def put(self, timer: Timer, now: Millis) -> bool:
         """Note down a timer; tells whether that was news."""
         if timer.wake_at is None or self._versions.get(timer.id, 0) >= timer.version:
             return False
         self._versions[timer.id] = timer.version
-        lane = self._backlog if timer.wake_at < now - LATE else self._in_time
-        heapq.heappush(lane, (timer.wake_at, next(self._sequence), timer))
+        self._lane(timer.wake_at, now).push(timer.wake_at, next(self._sequence), timer)
         return True
 
     def forget(self, id_: str) -> None:
@@ -59,27 +107,14 @@ class Agenda:
 
     def take(self, now: Millis, limit: int) -> list[Timer]:
         """Take off up to so many timers that are due, both lanes having their share."""
-        in_time = self._take(self._in_time, now, (limit + 1) // 2)
-        backlog = self._take(self._backlog, now, limit - len(in_time))
-        return in_time + backlog + self._take(self._in_time, now, limit - len(in_time + backlog))
+        in_time = self._in_time.take(now, (limit + 1) // 2)
+        backlog = self._backlog.take(now, limit - len(in_time))
+        return in_time + backlog + self._in_time.take(now, limit - len(in_time + backlog))
 
     def next_at(self) -> Millis | None:
         """When the next timer is due."""
-        return min(
-            (lane[0][0] for lane in (self._in_time, self._backlog) if self._skip_stale(lane)),
-            default=None,
-        )
+        firsts = (self._in_time.next_at, self._backlog.next_at)
+        return min((at for at in firsts if at is not None), default=None)
 
-    def _take(self, lane: list[tuple[Millis, int, Timer]], now: Millis, limit: int) -> list[Timer]:
-        taken: list[Timer] = []
-        while len(taken) < limit and self._skip_stale(lane) and lane[0][0] <= now:
-            timer = heapq.heappop(lane)[2]
-            del self._versions[timer.id]
-            taken.append(timer)
-        return taken
-
-    def _skip_stale(self, lane: list[tuple[Millis, int, Timer]]) -> bool:
-        """Drop entries at the head that a newer version replaced; tell whether one is left."""
-        while lane and self._versions.get(lane[0][2].id) != lane[0][2].version:
-            heapq.heappop(lane)
-        return bool(lane)
+    def _lane(self, wake_at: Millis, now: Millis) -> _Lane:
+        return self._backlog if wake_at < now - LATE else self._in_time

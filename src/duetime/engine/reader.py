@@ -54,7 +54,7 @@ class Reader:
         if timer.wake_at is None or timer.wake_at > self._until:
             self._agenda.forget(timer.id)
             return False
-        if self._agenda.room == 0:
+        if not self._agenda.has_room_for(timer, now):
             return False  # memory stays bounded: it will be found when it is late
         return self._agenda.put(timer, now)
 
@@ -80,11 +80,13 @@ class Reader:
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of late timers; tells whether going on at once would find more."""
         if self._agenda.backlog_room < self._page:
-            return False
-        late = await self._store.due(shards, self._behind, now, self._page)
-        is_full_page = len(late) == self._page
-        self._behind = _place_of(late[-1]) if is_full_page else None
-        return sum([self._put(timer, now) for timer in late]) > 0 and is_full_page
+            return False  # an hour's outage is read as it is worked off
+        late, self._behind = await self._store.due(shards, self._behind, now, self._page)
+        has_news = False
+        for timer in late:
+            if self._agenda.has_room_for(timer, now) and self._put(timer, now):
+                has_news = True
+        return has_news and self._behind is not None
 
     async def _read_ahead(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of what comes up; tells whether there is more."""
@@ -98,16 +100,11 @@ class Reader:
             self._ahead = Due(now, "")  # what lies between is found by looking behind
         if until <= self._ahead.wake_at:
             return False
-        coming = await self._store.due(shards, self._ahead, until, limit)
+        coming, more = await self._store.due(shards, self._ahead, until, limit)
         for timer in coming:
             self._put(timer, now)
-        is_full_page = len(coming) == limit
-        self._ahead = _place_of(coming[-1]) if is_full_page else Due(until, LAST_ID)
-        return is_full_page and self._agenda.room > 0
+        self._ahead = more or Due(until, LAST_ID)
+        return more is not None and self._agenda.room > 0
 
     def _put(self, timer: Timer, now: Millis) -> bool:
         return not self._is_in_hand(timer) and self._agenda.put(timer, now)
-
-
-def _place_of(timer: Timer) -> Due:
-    return Due(timer.wake_at or 0, timer.id)

@@ -37,7 +37,13 @@ class Targets:
     """Every receiver that something is under way to, or waiting for."""
 
     def __init__(
-        self, *, per_target: int, total: int, queue: int = 1_000, shared: int = 10_000
+        self,
+        *,
+        per_target: int,
+        total: int,
+        queue: int = 1_000,
+        shared: int = 10_000,
+        queue_bytes: int = 64 * 1024 * 1024,
     ) -> None:
         self._per_target = per_target
         self._total = total
@@ -45,7 +51,9 @@ class Targets:
         self._shared = shared  # up to so many in all, queues may be longer
         self._targets: dict[str, Target] = {}
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
+        self._queue_bytes = queue_bytes  # in all
         self._waiting: dict[str, int] = {}  # the version of each timer that waits
+        self._weight = 0  # of those that wait
         self.under_way = 0
         self.turned_away = 0  # how many found their receiver's queue full, ever
 
@@ -68,9 +76,10 @@ class Targets:
             return True
         if self.is_waiting(timer):
             return False
-        if len(self._waiting) < self._shared or len(target.waiting) < self._queue:
+        if self._has_room_in(target):
             target.waiting.append(timer)
             self._waiting[timer.id] = timer.version
+            self._weight += timer.weight
         else:
             self.turned_away += 1
         return False
@@ -88,6 +97,7 @@ class Targets:
                 count = max(min(share, room, len(target.waiting), limit - len(begun)), 0)
                 for _ in range(count):
                     timer = target.waiting.popleft()
+                    self._weight -= timer.weight
                     if self._waiting.get(timer.id) == timer.version:
                         del self._waiting[timer.id]
                     begun.append((name, timer))
@@ -119,6 +129,11 @@ class Targets:
     def has_serveable(self) -> bool:
         """Tell whether somebody waits who could be served."""
         return bool(self._serveable)
+
+    def _has_room_in(self, target: Target) -> bool:
+        if self._weight >= self._queue_bytes:
+            return False
+        return len(self._waiting) < self._shared or len(target.waiting) < self._queue
 
     def _places(self) -> int:
         """How many one receiver may have: its limit, or a part of what is left to all.

@@ -60,11 +60,22 @@ class Change(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
+# How large an answer of many timers may become before it ends early.
+PAGE_BYTES = 8 * 1024 * 1024
+
+
 class Due(NamedTuple):
     """A place in the order of waking: rows at or before it have been seen."""
 
     wake_at: Millis
     id: str
+
+
+class DuePage(NamedTuple):
+    """Timers that wake, and the place to go on behind; None where there are no more."""
+
+    timers: list[Timer]
+    next: Due | None
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,11 +149,12 @@ class Store(Protocol):
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
-    ) -> list[Timer]:
+    ) -> DuePage:
         """The timers of these shards with a wake_at at or before ``before``, oldest first.
 
         In the order of (wake_at, id), behind ``after``. Pending ones are to be started;
-        executing ones have a claim that runs out then.
+        executing ones have a claim that runs out then. At most ``limit``, and fewer if they are
+        large: an answer ends with the timer, or soon after it, that brings it to PAGE_BYTES.
         """
 
     async def search(self, query: Query) -> Page:

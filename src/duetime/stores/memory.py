@@ -10,7 +10,7 @@ from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED, Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record
+from duetime.stores import PAGE_BYTES, Change, Due, DuePage, Insert, Key, Page, Query, Record
 
 
 class MemoryStore:
@@ -79,7 +79,7 @@ class MemoryStore:
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
-    ) -> list[Timer]:
+    ) -> DuePage:
         self._check_open()
         waking = sorted(
             (timer.wake_at, timer.id)
@@ -87,7 +87,14 @@ class MemoryStore:
             if timer.wake_at is not None and timer.wake_at <= before and timer.shard in shards
         )
         behind = [place for place in waking if after is None or place > after]
-        return [self._timers[id_] for _, id_ in behind[:limit]]
+        timers: list[Timer] = []
+        size = 0
+        for place in behind:
+            if len(timers) == limit or size >= PAGE_BYTES:
+                return DuePage(timers, Due(*behind[len(timers) - 1]) if timers else after)
+            timers.append(self._timers[place[1]])
+            size += timers[-1].weight
+        return DuePage(timers, None)
 
     async def search(self, query: Query) -> Page:
         self._check_open()

@@ -15,7 +15,7 @@ import msgspec
 from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Due, Key, Page, Query, Record
+from duetime.stores import PAGE_BYTES, Due, DuePage, Key, Page, Query, Record
 from duetime.stores.codec import (
     SCALARS,
     decode_attempts,
@@ -26,10 +26,13 @@ from duetime.stores.codec import (
     to_json,
     to_timer,
 )
-from duetime.stores.sqlite_values import LONGEST, fill_up, parts, values_list
+from duetime.stores.sqlite_values import LONGEST, fill_up, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"
+
+_FEW = 32  # timers, each of the largest body that settings allow, fit into one text
+_SMALL = 8 * 1024  # bytes: several hundred timers of this size fit into memory easily
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
 
@@ -60,9 +63,11 @@ def ping(connection: sqlite3.Connection) -> None:
 def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | None]:
     """Timers by id, one answer for each that was asked for."""
     found: dict[str, Timer] = {}
-    for part in parts(asked):
-        wanted = to_json(list(set(part)))
-        found.update((timer.id, timer) for timer in _timers(connection, GETTING, (wanted,)))
+    reading, left = _Reading(connection), list(set(asked))
+    while left:
+        part, left = left[: reading.length], left[reading.length :]
+        for timer in reading.read(len(part), GETTING, (to_json(part),)):
+            found[timer.id] = timer
     return [found.get(id_) for id_ in asked]
 
 
@@ -70,9 +75,11 @@ def get_by_key(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Time
     """Timers by key, one answer for each that was asked for."""
     names = [(key.tenant, key.group, key.timer_id) for key in keys]
     found: dict[tuple[str, str, str], Timer] = {}
-    for part in parts(names):
-        length, values = fill_up(list(set(part)))
-        for timer in _timers(connection, getting_by_key(length), values):
+    reading, left = _Reading(connection), list(set(names))
+    while left:
+        part, left = left[: reading.length], left[reading.length :]
+        length, values = fill_up(part)
+        for timer in reading.read(len(part), getting_by_key(length), values):
             found[timer.tenant, timer.group, timer.timer_id] = timer
     return [found.get(name) for name in names]
 
@@ -93,18 +100,18 @@ def due(
     after: Due | None,
     before: Millis,
     limit: int,
-) -> list[Timer]:
+) -> DuePage:
     """What wakes up until then, in order."""
-    timers: list[Timer] = []
-    while len(timers) < limit:
-        length = min(limit - len(timers), LONGEST)
+    reading, timers = _Reading(connection), list[Timer]()
+    while len(timers) < limit and reading.size < PAGE_BYTES:
+        length = min(limit - len(timers), reading.length)
         wake_at, id_ = after or (_EARLIEST, "")
-        part = _timers(connection, waking(shards), (before, wake_at, id_, shards, length))
+        part = reading.read(length, waking(shards), (before, wake_at, id_, shards, length))
         timers += part
         if len(part) < length:
-            break
+            return DuePage(timers, None)
         after = Due(part[-1].wake_at or 0, part[-1].id)
-    return timers
+    return DuePage(timers, after)
 
 
 def waking(shards: str | None) -> str:
@@ -129,7 +136,7 @@ def in_shards(shards: str | None, place: int) -> str:
 def search(connection: sqlite3.Connection, query: Query) -> Page:
     """A page of one tenant's timers."""
     statement, values = listing(query)
-    timers = _timers(connection, statement, values)
+    timers = _Reading(connection).read(query.limit, statement, values)
     if not query.with_total:
         return Page(timers)
     conditions, values = _conditions(query)
@@ -219,9 +226,30 @@ def records(connection: sqlite3.Connection, kind: str) -> list[Record]:
 _decode_records = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 
 
-def _timers(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[Timer]:
-    text = _one(connection, statement, values)
-    return [] if text is None else [to_timer(*row) for row in decode_rows(text)]
+class _Reading:
+    """Reads timers part by part. A text of SQLite's ends at a billion bytes, and memory before.
+
+    So the first part is short, and those that follow are long only while the timers are small.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._asked = 0
+        self.size = 0  # of all that was read
+
+    @property
+    def length(self) -> int:
+        """How many to ask for next."""
+        return LONGEST if self.size < _SMALL * self._asked else _FEW
+
+    def read(self, length: int, statement: str, values: Sequence[Any]) -> list[Timer]:
+        """Read a part of that length at most."""
+        text = _one(self._connection, statement, values)
+        self._asked += length
+        if text is None:
+            return []
+        self.size += len(text)
+        return [to_timer(*row) for row in decode_rows(text)]
 
 
 def _one(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> str | None:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 
-# Rows in a statement, and in an answer. Variables stay well below SQLite's limit of 32,766 for a
-# statement, and texts below its billion bytes as long as a timer is below 1.9 MB.
+# Rows in a statement, and in an answer: SQLite takes up to 32,766 variables.
 LONGEST = 512
 
 
