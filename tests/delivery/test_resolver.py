@@ -117,6 +117,69 @@ async def test_late_answer_is_kept(resolver: Resolver, zone: Zone, clock: FakeCl
     assert zone.asked == ["a.example"]
 
 
+async def test_old_answer_while_the_name_servers_are_slow(
+    resolver: Resolver, zone: Zone, clock: FakeClock
+):
+    """Who asks again waits for a second, and then goes by the answer from before."""
+    known = await resolver.resolve("a.example", 5)
+    clock.advance(31_000)
+    zone.open.clear()
+    asking = asyncio.create_task(resolver.resolve("a.example", 5))
+    await asyncio.sleep(0)
+    clock.advance(1000)
+    assert await asking is known
+    zone.addresses = ["192.0.2.7"]
+    zone.open.set()
+    later = await resolver.resolve("a.example", 5)
+    assert later
+    assert later.addresses == ("192.0.2.7",)
+
+
+async def test_old_answer_while_the_name_servers_are_away(
+    resolver: Resolver, zone: Zone, clock: FakeClock
+):
+    """A failure that says nothing about the name does not replace what is known, for a while."""
+    known = await resolver.resolve("a.example", 5)
+    clock.advance(31_000)
+    zone.addresses = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    assert await resolver.resolve("a.example", 5) is known
+    assert resolver.remembered("a.example") is known  # nobody waits for the next failure
+    clock.advance(2000)
+    assert resolver.remembered("a.example") is None
+    clock.advance(600_000)
+    answer = await resolver.resolve("a.example", 5)
+    assert answer
+    assert answer.error == "Temporary failure in name resolution"
+
+
+async def test_name_that_is_gone(resolver: Resolver, zone: Zone, clock: FakeClock):
+    """Where the name servers say that there is no such name, what was known counts no more."""
+    await resolver.resolve("a.example", 5)
+    clock.advance(31_000)
+    zone.addresses = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    answer = await resolver.resolve("a.example", 5)
+    assert answer
+    assert answer.error == "Name or service not known"
+
+
+@pytest.mark.parametrize(("took", "believed"), [(500, 2_000), (12_000, 12_000), (90_000, 30_000)])
+async def test_slow_failure_is_remembered_for_as_long_as_it_took(
+    resolver: Resolver, zone: Zone, clock: FakeClock, took: int, believed: int
+):
+    """So names that are dead do not keep every thread busy."""
+    zone.addresses = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    zone.open.clear()
+    asking = asyncio.create_task(resolver.resolve("dead.example", 100))
+    await asyncio.sleep(0)
+    clock.advance(took)
+    zone.open.set()
+    await asking
+    clock.advance(believed - 1)
+    assert resolver.remembered("dead.example")
+    clock.advance(1)
+    assert resolver.remembered("dead.example") is None
+
+
 def test_the_system_resolves_localhost():
     """The machine's own resolver is asked, and each address is named once."""
     found = system_lookup("localhost")

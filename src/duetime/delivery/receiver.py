@@ -27,7 +27,7 @@ class Receiver:
         self.literal: Answer | None = None  # where the URL has an address and no name
         if url.domain is None:
             host = str(ip_address(host.strip("[]")))
-            self.literal = Answer((host,), None, math.inf)
+            self.literal = Answer((host,), None, 0, math.inf)
         elif not _NAME.fullmatch(host):
             raise ValueError("must be an http or https URL")
         self.host = host

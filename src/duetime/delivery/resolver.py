@@ -1,7 +1,8 @@
 """The resolver turns a host into addresses, off the event loop, and remembers them for a while.
 
 Delivery resolves names itself because the egress guard must judge the very address that is then
-connected to. A name that is looked up by many callbacks at once is looked up once.
+connected to. A name that is looked up by many callbacks at once is looked up once. While the name
+servers are slow or away, an answer of a little earlier is better than none (as RFC 8767 has it).
 """
 
 import asyncio
@@ -15,7 +16,10 @@ from duetime.clock import Clock
 Lookup: TypeAlias = Callable[[str], list[str]]
 
 # getaddrinfo may block for many seconds per dead name; with threads of its own it delays only DNS.
-_THREADS = 16
+_THREADS = 64
+
+_PATIENCE = 1.0  # seconds to wait for a new answer where there is an old one
+_LONGEST_FAILURE = 30.0  # seconds to remember one
 
 
 def system_lookup(host: str) -> list[str]:
@@ -26,14 +30,17 @@ def system_lookup(host: str) -> list[str]:
 
 
 class Answer:
-    """What a look-up found: addresses, or why there are none."""
+    """What a look-up found: addresses, or why there are none. Times are on the monotonic clock."""
 
-    __slots__ = ("addresses", "error", "until")
+    __slots__ = ("addresses", "error", "found_at", "until")
 
-    def __init__(self, addresses: tuple[str, ...], error: str | None, until: float) -> None:
+    def __init__(
+        self, addresses: tuple[str, ...], error: str | None, found_at: float, until: float
+    ) -> None:
         self.addresses = addresses
         self.error = error
-        self.until = until  # on the monotonic clock
+        self.found_at = found_at
+        self.until = until  # nobody needs to ask before
 
 
 class Resolver:
@@ -46,12 +53,14 @@ class Resolver:
         *,
         keep_for: float = 30.0,
         keep_failure_for: float = 2.0,
+        use_stale_for: float = 600.0,
         size: int = 4096,
     ) -> None:
         self._clock = clock
         self._lookup = lookup
         self._keep_for = keep_for
         self._keep_failure_for = keep_failure_for
+        self._use_stale_for = use_stale_for
         self._size = size
         self._answers: dict[str, Answer] = {}
         self._pending: dict[str, asyncio.Event] = {}
@@ -71,18 +80,37 @@ class Resolver:
         answered = self._pending.get(host)
         if answered is None:
             answered = self._pending[host] = asyncio.Event()
+            since = self._clock.monotonic()
             # Not a task of the caller's: it may be cancelled, and others wait for the same answer.
             looking = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, host)
-            looking.add_done_callback(lambda done: self._keep(host, done))
-        if not await self._clock.wait(answered, seconds):
-            return None
-        return self._answers.get(host)
+            looking.add_done_callback(lambda done: self._keep(host, done, since))
+        stale = self._stale(host)
+        if await self._clock.wait(answered, min(seconds, _PATIENCE) if stale else seconds):
+            return self._answers.get(host)
+        return stale
 
     def close(self) -> None:
         """Give up what is being looked up."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _keep(self, host: str, done: asyncio.Future[list[str]]) -> None:
+    def _stale(self, host: str) -> Answer | None:
+        """An answer that is too old, but not by much."""
+        answer = self._answers.get(host)
+        if answer is None or answer.error is not None:
+            return None
+        age = self._clock.monotonic() - answer.found_at
+        return answer if age < self._keep_for + self._use_stale_for else None
+
+    def _keep(self, host: str, done: asyncio.Future[list[str]], since: float) -> None:
+        now = self._clock.monotonic()
+        # A failure that took long to find out is believed for as long, so that names that are dead
+        # do not keep the threads from those that are not.
+        believed = min(max(now - since, self._keep_failure_for), _LONGEST_FAILURE)
+        stale = self._stale(host)
+        if stale is not None and _is_passing(done):
+            stale.until = now + believed
+            self._pending.pop(host).set()
+            return
         addresses: tuple[str, ...] = ()
         error: str | None = None
         if done.cancelled():
@@ -91,9 +119,17 @@ class Resolver:
             error = getattr(exception, "strerror", None) or str(exception)
         elif not (addresses := tuple(done.result())):
             error = "it has no address"
-        keep_for = self._keep_for if error is None else self._keep_failure_for
         self._answers.pop(host, None)
-        self._answers[host] = Answer(addresses, error, self._clock.monotonic() + keep_for)
+        until = now + (self._keep_for if error is None else believed)
+        self._answers[host] = Answer(addresses, error, now, until)
         if len(self._answers) > self._size:
             del self._answers[next(iter(self._answers))]  # the one that was looked up longest ago
         self._pending.pop(host).set()
+
+
+def _is_passing(done: asyncio.Future[list[str]]) -> bool:
+    """Tell whether a look-up failed for a reason that says nothing about the name."""
+    if done.cancelled():
+        return True
+    error = done.exception()
+    return isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
