@@ -7,6 +7,7 @@ import pytest
 from duetime.engine.committer import Claim
 from duetime.engine.departures import Departures
 from duetime.engine.targets import MOST_AHEAD, Targets
+from duetime.model import Kind
 from duetime.testing import FakeClock
 from tests.engine.conftest import settle
 from tests.factories import make_timer
@@ -96,6 +97,7 @@ async def test_a_receiver_that_is_done_with_leaves_nothing_behind(departures, de
 
 def _crowded(total=1_000):
     targets = Targets(per_target=10, total=total)
+    targets._remembered["a"] = 10
     for _ in range(200):
         targets.begin("a", make_timer())
     return targets
@@ -110,10 +112,10 @@ def test_a_quick_receiver_has_some_claimed_ahead():
     """The more have ended since the last time, the more, up to a bound."""
     targets = _crowded()
     for _ in range(5):
-        targets.end("a")
+        targets.end("a", Kind.HTTP)
     assert len(targets.next_waiting(100)) == 5 + 8
     for _ in range(18):
-        targets.end("a")
+        targets.end("a", Kind.HTTP)
     targets.next_waiting(100)
     assert targets.under_way == 10 + MOST_AHEAD * 10
 
@@ -123,14 +125,15 @@ def test_nothing_is_claimed_ahead_at_the_cost_of_others():
     targets = _crowded()
     targets.under_way += 600  # by others
     for _ in range(5):
-        targets.end("a")
+        targets.end("a", Kind.HTTP)
     assert len(targets.next_waiting(100)) <= 5
 
 
 def test_a_dozen_hanging_receivers_do_not_take_the_last_places():
-    """The fewer places are left, the fewer one receiver gets."""
+    """The fewer places are left, the fewer one receiver gets, whatever it has earned before."""
     targets = Targets(per_target=128, total=1_000)
     for number in range(12):
+        targets._remembered[f"hanging-{number}"] = 128
         for _ in range(200):
             targets.begin(f"hanging-{number}", make_timer())
     assert targets.free > 0

@@ -3,11 +3,12 @@
 import asyncio
 
 import msgspec
+import pytest
 
 from duetime.engine import agenda
 from duetime.engine.agenda import Agenda
-from duetime.engine.targets import Targets
-from duetime.model import Status
+from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
+from duetime.model import Kind, Status
 from duetime.requests import UpdateTimer
 from tests.engine.conftest import Node, settle
 from tests.factories import NOW, make_timer
@@ -30,16 +31,19 @@ class HangingSender:
 
 
 async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
-    """500 timers to a hanging receiver, and the others start in the very pass they are due."""
+    """500 timers to a hanging receiver, and the others start as if it were not there."""
     HangingSender(node)
     for _ in range(500):
         await node.create(callback=HANGING, delay="1s")
-    others = [await node.create(delay="1s") for _ in range(50)]
+    others = [await node.create(delay="1s") for _ in range(FIRST_PLACES)]
+    more = [await node.create(delay="1s") for _ in range(2 * FIRST_PLACES)]
     clock.advance(1_000)
-    await node.turn()
+    await node.turn()  # takes a batch of 500
     await node.turn()
     assert sorted(node.sent) == sorted((timer.id, 1) for timer in others)
-    assert node.engine.targets.under_way == 128
+    await node.turn()
+    assert sorted(node.sent) == sorted((timer.id, 1) for timer in others + more)
+    assert node.engine.targets.under_way == FIRST_PLACES
     later = await node.create()
     await node.dispatch()
     assert node.sent[-1] == (later.id, 1)
@@ -60,7 +64,7 @@ async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock
         await node.dispatch()
         await node.dispatch()
     held = node.engine.targets.under_way + len(node.engine.targets._waiting)
-    assert held == 128 + 1_000
+    assert held == FIRST_PLACES + 1_000
     assert min(pauses[-10:]) > 0
     late = await node.create()
     await node.dispatch()
@@ -169,17 +173,78 @@ def test_receivers_that_wait_are_served_in_turn():
     for _ in range(5):
         targets.begin("a", make_timer())
     targets.begin("b", make_timer())
-    targets.end("a")
-    targets.end("b")
+    targets.end("a", Kind.OK)
+    targets.end("b", Kind.OK)
     assert [name for name, _ in targets.next_waiting(10)][:2] == ["a", "b"]
 
 
 def test_a_receiver_that_is_done_with_is_forgotten():
-    """Targets keep nothing of receivers that nothing is under way to."""
-    targets = Targets(per_target=1, total=10)
-    targets.begin("a", make_timer())
-    targets.end("a")
+    """Of receivers that nothing is under way to, no more is kept than a number."""
+    targets = Targets(per_target=10, total=10)
+    for number in range(MOST_REMEMBERED + 10):
+        targets.begin(f"receiver-{number}", make_timer())
+        targets.end(f"receiver-{number}", Kind.OK)
     assert targets._targets == {}
+    assert len(targets._remembered) == MOST_REMEMBERED
+
+
+def places_of(targets: Targets, name: str) -> int:
+    """How many attempts may be under way to a receiver, found out by beginning them."""
+    count = 0
+    while targets.begin(name, make_timer()):
+        count += 1
+    return count
+
+
+def test_a_receiver_earns_its_places():
+    """It begins with a few, and every answer, be it good or bad, adds one, up to the limit."""
+    targets = Targets(per_target=20, total=1_000, queue=0, shared=0)
+    assert places_of(targets, "a") == FIRST_PLACES
+    for kind in (Kind.OK, Kind.HTTP, Kind.OK, Kind.HTTP):
+        targets.end("a", kind)
+    assert targets.under_way + places_of(targets, "a") == FIRST_PLACES + 4
+    for _ in range(50):
+        targets.end("a", Kind.OK)
+        targets.begin("a", make_timer())
+    assert targets.under_way + places_of(targets, "a") == 20
+
+
+def test_a_receiver_that_hangs_loses_its_places():
+    """Every timeout halves them, down to the few that find out when it is back."""
+    targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
+    targets._remembered["a"] = 64
+    assert places_of(targets, "a") == 64
+    for _ in range(64):
+        targets.end("a", Kind.TIMEOUT)
+    assert places_of(targets, "a") == LEAST_PLACES
+    for _ in range(LEAST_PLACES):
+        targets.end("a", Kind.OK)
+    assert places_of(targets, "a") == 2 * LEAST_PLACES
+
+
+@pytest.mark.parametrize("kind", [Kind.NETWORK, Kind.DNS, Kind.EGRESS, Kind.LOST, Kind.UNSENT])
+def test_what_says_nothing_of_a_receivers_speed(kind):
+    """An attempt that never got through, or was taken back, neither earns nor costs a place."""
+    targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
+    count = places_of(targets, "a")
+    for _ in range(count):
+        targets.end("a", kind)
+    assert places_of(targets, "a") == count
+
+
+async def test_a_hundred_hanging_receivers_delay_only_themselves(store, clock):
+    """An outage of many receivers at once leaves places for those that answer."""
+    node = Node(store, clock)
+    node.sender.hold = asyncio.Event()
+    for number in range(100):
+        for _ in range(10):
+            await node.create(callback=HANGING | {"url": f"https://hangs-{number}.example/"})
+    for _ in range(20):
+        await node.turn()
+    node.sender.hold = None
+    late = await node.create()
+    await node.dispatch()
+    assert (late.id, 1) in node.sent
 
 
 async def test_what_was_claimed_ahead_of_a_receiver_that_stops_answering_is_handed_back(

@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         on_lost: Callable[["Connection"], None],
     ) -> None:
         self.place = place  # where it leads: the origin and the address
-        self.rested_at = 0.0  # on the loop's clock, since when nobody uses it
+        self.rested_at = 0.0  # on the monotonic clock, since when nobody uses it
         self.is_reusable = False
         self._read_at_most = read_at_most
         self._on_lost = on_lost

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 
 from duetime.delivery.connection import Connection
@@ -50,7 +51,7 @@ class Connections:
         del self._at_rest[connection]
         if not kept:
             del self._places[place]
-        if asyncio.get_running_loop().time() < connection.rested_at + IDLE:
+        if time.monotonic() < connection.rested_at + IDLE:
             return connection
         connection.close()  # the sweep is late, as after a pause of the whole process
         return self.take(receiver, address)
@@ -81,14 +82,13 @@ class Connections:
         if not connection.is_reusable:
             connection.close()
             return
-        loop = asyncio.get_running_loop()
-        connection.rested_at = loop.time()
+        connection.rested_at = time.monotonic()
         self._at_rest[connection] = None
         self._places.setdefault(connection.place, []).append(connection)
         if len(self._at_rest) > self._most_at_rest:
             self._drop(next(iter(self._at_rest)))
         if self._sweeping is None:
-            self._sweeping = loop.call_later(IDLE, self._sweep)
+            self._sweeping = asyncio.get_running_loop().call_later(IDLE, self._sweep)
 
     def close(self) -> None:
         """Close every one, in use or not."""
@@ -98,13 +98,12 @@ class Connections:
             self._sweeping.cancel()
 
     def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
         self._sweeping = None
         while self._at_rest:
             connection = next(iter(self._at_rest))
-            left = connection.rested_at + IDLE - loop.time()
+            left = connection.rested_at + IDLE - time.monotonic()
             if left > 0:
-                self._sweeping = loop.call_later(left, self._sweep)
+                self._sweeping = asyncio.get_running_loop().call_later(left, self._sweep)
                 return
             self._drop(connection)
 

@@ -50,6 +50,9 @@ _LENGTH_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
 # Timers that are due together are sent together, and writing a date is slow.
 _due = lru_cache(maxsize=256)(to_rfc3339)
 
+# Receivers should not care for the case of a name, and some do.
+_spelled = lru_cache(maxsize=1024)(str.title)
+
 
 def problem_with(headers: Mapping[str, str]) -> str | None:
     """Why these headers of a timer cannot be sent, or None if they can. Never shows a value."""
@@ -116,7 +119,7 @@ def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> by
     it came to be stored, it is not sent.
     """
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{name.title()}: {value}" for name, value in headers.items()]
+    lines += [f"{_spelled(name)}: {value}" for name, value in headers.items()]
     text = "\r\n".join(lines)
     if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):
         raise ValueError("a header has more than one line")

@@ -137,7 +137,7 @@ class Dispatcher:
             )
         finally:
             self._committer.end(claim, outcome)
-            self._targets.end(name)
+            self._targets.end(name, outcome.kind)
             self._on_free_place()
 
     def _give_back(self, name: str) -> None:

@@ -6,6 +6,10 @@ and all share a longer one, so that a burst is not read from the store again and
 that a timer goes back to being a row in the store. So a receiver that never answers holds a few
 places and bounded memory.
 
+How many places a receiver has, it earns: a few at first, one more with every answer up to its
+limit, and half as many after every attempt that timed out. So it takes hundreds of receivers that
+hang to fill a node, and one that recovers is back to its limit in moments.
+
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as have ended
 since the last ones were claimed, but for the first. They are claimed by the dozen then, not one
 by one.
@@ -14,19 +18,26 @@ by one.
 from collections import deque
 
 from duetime.clock import Millis
-from duetime.model import Timer
+from duetime.model import Kind, Timer
 
 # How many times the places of a receiver may be claimed ahead.
 MOST_AHEAD = 3
+
+FIRST_PLACES = 8
+LEAST_PLACES = 4
+MOST_REMEMBERED = 4096  # receivers that nothing is under way to
+
+_ANSWERS = frozenset({Kind.OK, Kind.HTTP})
 
 
 class Target:
     """One receiver."""
 
-    __slots__ = ("ahead", "ended", "name", "under_way", "waiting")
+    __slots__ = ("ahead", "ended", "name", "places", "under_way", "waiting")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, places: int) -> None:
         self.name = name
+        self.places = places  # that it has earned
         self.under_way = 0  # claimed, or being claimed
         self.ended = 0  # since the last time that some were claimed
         self.ahead = 0  # how many may be claimed beyond the places that it has
@@ -50,6 +61,7 @@ class Targets:
         self._queue = queue
         self._shared = shared  # up to so many in all, queues may be longer
         self._targets: dict[str, Target] = {}
+        self._remembered: dict[str, int] = {}  # the places of receivers that are not among them
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
         self._queue_bytes = queue_bytes  # in all
         self._waiting: dict[str, int] = {}  # the version of each timer that waits
@@ -70,8 +82,9 @@ class Targets:
         """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
         target = self._targets.get(name)
         if target is None:
-            target = self._targets[name] = Target(name)
-        if target.under_way < self._places() and not target.waiting:
+            places = self._remembered.pop(name, FIRST_PLACES)
+            target = self._targets[name] = Target(name, min(places, self._per_target))
+        if target.under_way < self._places(target) and not target.waiting:
             self._occupy(target, 1)
             return True
         if self.is_waiting(timer):
@@ -93,7 +106,7 @@ class Targets:
             # A fair share each, in turn; one that is served alone takes it all at once.
             share = -(-(limit - len(begun)) // len(self._serveable))
             for name, target in list(self._serveable.items()):
-                room = self._places() + target.ahead - target.under_way
+                room = self._places(target) + target.ahead - target.under_way
                 count = max(min(share, room, len(target.waiting), limit - len(begun)), 0)
                 for _ in range(count):
                     timer = target.waiting.popleft()
@@ -106,9 +119,14 @@ class Targets:
                     del self._serveable[name]
         return begun
 
-    def end(self, name: str) -> None:
-        """Give back the place of an attempt that has ended."""
-        self._targets[name].ended += 1
+    def end(self, name: str, kind: Kind) -> None:
+        """Give back the place of an attempt that has ended so."""
+        target = self._targets[name]
+        target.ended += 1
+        if kind in _ANSWERS:
+            target.places = min(target.places + 1, self._per_target)
+        elif kind is Kind.TIMEOUT:
+            target.places = max(target.places // 2, min(LEAST_PLACES, self._per_target))
         self.leave(name)
 
     def leave(self, name: str) -> None:
@@ -120,6 +138,7 @@ class Targets:
             self._note_serveable(target)
         elif target.under_way == 0:
             del self._targets[name]
+            self._remember(target)
 
     def oldest_waiting(self) -> Millis | None:
         """When the timer that has waited longest was due."""
@@ -135,12 +154,18 @@ class Targets:
             return False
         return len(self._waiting) < self._shared or len(target.waiting) < self._queue
 
-    def _places(self) -> int:
-        """How many one receiver may have: its limit, or a part of what is left to all.
+    def _places(self, target: Target) -> int:
+        """How many a receiver may have now: what it has earned, or a part of what is left to all.
 
-        So a handful of receivers that hang do not take the last places of a node.
+        So receivers that answered quickly and then hang do not take the last places of a node.
         """
-        return min(self._per_target, max(self.free // 4, 1))
+        return min(target.places, max(self.free // 4, 1))
+
+    def _remember(self, target: Target) -> None:
+        if target.places != FIRST_PLACES:
+            self._remembered[target.name] = target.places
+            if len(self._remembered) > MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
 
     def _occupy(self, target: Target, count: int) -> None:
         target.under_way += count
@@ -154,6 +179,6 @@ class Targets:
 
     def _note_serveable(self, target: Target) -> None:
         """Let those who wait be served, once there is room for a good number of them."""
-        room = self._places() + target.ahead - target.under_way
+        room = self._places(target) + target.ahead - target.under_way
         if target.waiting and room >= max(target.ahead // 2, 1):
             self._serveable[target.name] = target
