@@ -44,7 +44,10 @@ class Request:
 class Receiver:
     """Accepts connections until it is left."""
 
-    def __init__(self, certificate: str | None = None, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, certificate: str | None = None, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        self.port = port
         self.requests: list[Request] = []
         self.connections = 0
         self.sent = 0  # bytes of the endless answer that were taken
@@ -60,7 +63,7 @@ class Receiver:
         if self._certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CERTIFICATES / self._certificate, CERTIFICATES / "key.pem")
-        self._server = await asyncio.start_server(self._accept, self._host, 0, ssl=context)
+        self._server = await asyncio.start_server(self._accept, self._host, self.port, ssl=context)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

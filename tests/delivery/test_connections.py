@@ -12,6 +12,7 @@ from duetime.delivery.http import HttpSender
 from duetime.model import Kind
 from tests.delivery.conftest import MakeSender, make_timer, mine, until
 from tests.delivery.receiver import Receiver
+from tests.ports import free_port
 
 
 async def test_connection_is_used_again(sender: HttpSender, receiver: Receiver):
@@ -182,7 +183,7 @@ async def test_receiver_closes_a_connection_at_rest(sender: HttpSender, receiver
 
 async def test_connecting_takes_too_long(make_sender: MakeSender):
     """An address that swallows connections gives way to the next one, nothing having been sent."""
-    async with Receiver(host="127.0.0.2") as alive:
+    async with Receiver(host="127.0.0.2", port=free_port()) as alive:
         with socket.socket() as full:
             full.bind(("127.0.0.1", alive.port))
             full.listen(0)
