@@ -77,11 +77,11 @@ class Own:
         self._connections = Connections(most_at_rest=512, read_at_most=64 * 1024)
 
     async def send(self, fields: dict[str, str]) -> None:
-        request = headers.written("POST", PATH, self._host, fields) + BODY
+        head = headers.written("POST", PATH, self._host, fields)
         connection = self._connections.take(self._receiver, "127.0.0.1")
         if connection is None:
             connection = await self._connections.open(self._receiver, "127.0.0.1", 10)
-        response = await connection.exchange(request, TIMEOUT.total_seconds())
+        response = await connection.exchange(head, BODY, TIMEOUT.total_seconds())
         self._connections.give_back(connection)
         assert response.status == HTTPStatus.OK
 
@@ -104,7 +104,7 @@ def _fields(due: int) -> dict[str, str]:
         updated_at=due,
         spec=Spec(callback=callback, correlation_id=id_),
     )
-    return headers.build(model.claim(timer, "bench", due, 10_000), callback, BODY, due, ())
+    return headers.build(model.claim(timer, "bench", due, 10_000), callback, due, ())
 
 
 async def burst(client: Client, dues: list[int], concurrency: int) -> None:

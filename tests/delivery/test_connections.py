@@ -6,9 +6,12 @@ import threading
 from urllib.parse import quote
 
 import pytest
+from msgspec import Raw
+from pyreqwest.http import Url
 
 from duetime.delivery import connections
 from duetime.delivery.http import HttpSender
+from duetime.delivery.receiver import Receiver as Origin
 from duetime.model import Kind
 from tests.delivery.conftest import MakeSender, make_timer, mine, until
 from tests.delivery.receiver import Receiver
@@ -179,6 +182,79 @@ async def test_receiver_closes_a_connection_at_rest(sender: HttpSender, receiver
         assert outcome.kind is Kind.OK
         await until(lambda: not sender._connections.at_rest)
         assert receiver.connections == count
+
+
+async def test_dead_connection_is_not_used(sender: HttpSender, receiver: Receiver):
+    """One whose end was announced is not used again, though it is not gone yet."""
+    await sender.send(make_timer(receiver.url()), mine)
+    [connection] = sender._connections._at_rest
+    connection.eof_received()
+    assert (await sender.send(make_timer(receiver.url()), mine)).kind is Kind.OK
+    assert receiver.connections == 2
+
+
+async def test_nothing_is_kept_after_the_end(receiver: Receiver):
+    """A connection that is given back after all were closed is closed too."""
+    kept = connections.Connections(most_at_rest=10, read_at_most=1000)
+    connection = await kept.open(Origin(Url(receiver.url())), "127.0.0.1", 5)
+    await asyncio.sleep(0)
+    late = await kept.open(Origin(Url(receiver.url())), "127.0.0.1", 5)
+    kept.close()
+    kept.give_back(connection)
+    kept.give_back(late)
+    assert kept.at_rest == []
+    await until(lambda: not kept._open)
+
+
+LARGE = Raw(b'"' + b"x" * 8_000_000 + b'"')
+
+
+async def test_answer_to_a_request_that_is_not_read(sender: HttpSender):
+    """A receiver may refuse a large request by its head, and close its side of the connection."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\nno")
+        writer.write_eof()
+        await over.wait()
+        writer.close()
+
+    over = asyncio.Event()
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        outcome = await sender.send(make_timer(url, payload=LARGE, timeout=10_000), mine)
+        over.set()
+    assert (outcome.kind, outcome.status_code) == (Kind.HTTP, 413)
+
+
+async def test_answer_before_the_request_is_out(sender: HttpSender):
+    """It counts; but the next request does not queue up behind the rest of that one."""
+    made = []
+
+    async def hurry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await over.wait()
+        writer.close()
+
+    over = asyncio.Event()
+    async with await asyncio.start_server(hurry, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for payload in (LARGE, Raw(b"1")):
+            outcome = await sender.send(make_timer(url, payload=payload, timeout=10_000), mine)
+            assert outcome.kind is Kind.OK
+        over.set()
+    assert len(made) == 2
+
+
+async def test_large_request(sender: HttpSender, receiver: Receiver):
+    """It arrives whole, and its connection is used again."""
+    for _ in range(2):
+        outcome = await sender.send(make_timer(receiver.url(), payload=LARGE), mine)
+        assert outcome.kind is Kind.OK
+    assert receiver.requests[1].body == bytes(LARGE)
+    assert receiver.connections == 1
 
 
 async def test_connecting_takes_too_long(make_sender: MakeSender):

@@ -180,6 +180,21 @@ async def test_slow_failure_is_remembered_for_as_long_as_it_took(
     assert resolver.remembered("dead.example") is None
 
 
+async def test_no_thread_to_be_had(resolver: Resolver, zone: Zone, monkeypatch: pytest.MonkeyPatch):
+    """A look-up that could not even begin is not waited for by the next one."""
+    with monkeypatch.context() as patched:
+        patched.setattr(resolver._threads, "submit", _no_thread)
+        with pytest.raises(RuntimeError):
+            await resolver.resolve("a.example", 5)
+    answer = await resolver.resolve("a.example", 5)
+    assert answer
+    assert answer.error is None
+
+
+def _no_thread(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_the_system_resolves_localhost():
     """The machine's own resolver is asked, and each address is named once."""
     found = system_lookup("localhost")

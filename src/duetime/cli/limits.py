@@ -22,7 +22,10 @@ def allow_open_files(max_in_flight: int) -> None:
     if allowed == resource.RLIM_INFINITY or allowed >= needed:
         return
     possible = needed if most == resource.RLIM_INFINITY else min(needed, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (possible, most))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (possible, most))
+    except (OSError, ValueError):  # some systems have a lower limit that they do not tell
+        possible = allowed
     if possible < needed:
         log.warning(
             "only %d files may be open at once, and up to %d may be needed: raise the limit "

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from msgspec import Raw
 
-_FINAL = 200  # a lower status says that the answer is still to come ...
-_SWITCHING = 101  # ... but for this one, after which no HTTP follows
+_INTERIM = range(100, 200)  # the answer is still to come ...
+_SWITCHING = 101  # ... but here, after which no HTTP follows
+_LARGE = 64 * 1024  # a request that may not leave at once
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # how long the body is
 
 
@@ -63,6 +65,15 @@ class _Exchange:
         self._headers: list[tuple[bytes, bytes]] = []
         self._received = 0
         self._parser = HttpResponseParser(self)
+        # The receiver may have done its work by now: its answer counts even if it is not written
+        # quite as it should be. What could be smuggled in by that has no way to go from here.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_chunked_length=True,
+            lenient_transfer_encoding=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
 
     def release(self) -> None:
         """Let go of the parser: the two hold each other, which only a collection would notice."""
@@ -77,9 +88,9 @@ class _Exchange:
             self.can_go_on = False
         except HttpParserError as error:
             self.can_go_on = False
-            self.fail(NotHttp(str(error)))
+            self._stop_reading(str(error))
         if self._received > read_at_most:
-            self._stop_reading()
+            self._stop_reading("its headers do not end")
 
     def end(self, exc: Exception | None) -> None:
         """The other side ended the connection, which is how an answer without a length ends too."""
@@ -103,14 +114,14 @@ class _Exchange:
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        if self._parser.get_status_code() >= _FINAL:
+        if self._parser.get_status_code() not in _INTERIM:
             self._has_head = True
             if self._is_head:
                 self._complete(can_go_on=self._parser.should_keep_alive())
 
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
-        if status >= _FINAL:
+        if status not in _INTERIM:
             self._complete(can_go_on=self._parser.should_keep_alive())
         elif status == _SWITCHING:
             self._complete(can_go_on=False)
@@ -122,11 +133,12 @@ class _Exchange:
             self.can_go_on = can_go_on
             self.answer.set_result(Response(self._parser.get_status_code(), self._headers))
 
-    def _stop_reading(self) -> None:
+    def _stop_reading(self, problem: str) -> None:
+        """Take the answer for what it is so far: its status alone decides."""
         if self._has_head:
             self._complete(can_go_on=False)
         else:
-            self.fail(NotHttp("its headers do not end"))
+            self.fail(NotHttp(problem))
 
 
 class Connection(asyncio.Protocol):
@@ -138,6 +150,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_exchange",
+        "_is_tls",
         "_loop",
         "_on_lost",
         "_read_at_most",
@@ -153,31 +166,48 @@ class Connection(asyncio.Protocol):
         *,
         read_at_most: int,
         on_lost: Callable[["Connection"], None],
+        is_tls: bool = False,
     ) -> None:
         self.place = place  # where it leads: the origin and the address
         self.rested_at = 0.0  # on the monotonic clock, since when nobody uses it
         self.is_reusable = False
+        self._is_tls = is_tls
         self._read_at_most = read_at_most
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
         self._exchange: _Exchange | None = None
 
-    async def exchange(self, request: bytes, seconds: float, *, is_head: bool = False) -> Response:
+    async def exchange(
+        self, head: bytes, body: bytes | Raw, seconds: float, *, is_head: bool = False
+    ) -> Response:
         """Send a request and wait for its answer; Unanswered or TimeoutError if none comes."""
+        self.is_reusable = False
+        if self._transport.is_closing():
+            raise NothingCame("the connection was closed")
         answer: asyncio.Future[Response] = self._loop.create_future()
         exchange = self._exchange = _Exchange(answer, is_head=is_head)
-        self.is_reusable = False
-        self._transport.write(request)
         deadline = self._loop.call_later(seconds, exchange.fail, TimeoutError())
         try:
+            is_large = self._write(head, memoryview(body))
             response = await answer
             self.is_reusable = exchange.can_go_on and not self._transport.is_closing()
+            if is_large and (self._is_tls or self._transport.get_write_buffer_size()):
+                self.is_reusable = False  # the answer came before the request was out
             return response
         finally:
             deadline.cancel()
             self._exchange = None
             exchange.release()
+
+    def _write(self, head: bytes, body: memoryview) -> bool:
+        """Write a request, at once and without a copy if it is large; tell whether it is."""
+        if body.nbytes < _LARGE:
+            self._transport.write(head + body)
+            return False
+        self._transport.write(head)
+        self._transport.write(body)
+        return True
 
     def close(self) -> None:
         """Close it; an exchange that is under way ends without an answer."""
@@ -201,3 +231,9 @@ class Connection(asyncio.Protocol):
             self.close()  # nobody asked
         else:
             self._exchange.feed(data, self._read_at_most)
+
+    def eof_received(self) -> None:
+        """The other side says no more, which may be long before the connection is lost."""
+        self.is_reusable = False
+        if self._exchange is not None:
+            self._exchange.end(None)

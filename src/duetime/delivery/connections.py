@@ -34,6 +34,7 @@ class Connections:
         self._at_rest: dict[Connection, None] = {}  # the longest first
         self._places: dict[tuple[str, str], list[Connection]] = {}  # the same ones, by place
         self._sweeping: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self._tls: asyncio.Future[ssl.SSLContext] | None = None
 
     @property
@@ -44,42 +45,50 @@ class Connections:
     def take(self, receiver: Receiver, address: str) -> Connection | None:
         """One that is open already and free, the one that was used last."""
         place = (receiver.origin, address)
-        kept = self._places.get(place)
-        if kept is None:
-            return None
-        connection = kept.pop()
-        del self._at_rest[connection]
-        if not kept:
-            del self._places[place]
-        if time.monotonic() < connection.rested_at + IDLE:
-            return connection
-        connection.close()  # the sweep is late, as after a pause of the whole process
-        return self.take(receiver, address)
+        while kept := self._places.get(place):
+            connection = kept.pop()
+            del self._at_rest[connection]
+            if not kept:
+                del self._places[place]
+            # The sweep may be late, as after a pause of the whole process.
+            if connection.is_reusable and time.monotonic() < connection.rested_at + IDLE:
+                return connection
+            connection.close()
+        return None
 
     async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
         """Make one; OSError if there is none, TimeoutError if not in time, or TlsFailed."""
-        tls = await self._context() if receiver.is_tls else None
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(seconds), _connected(address, receiver.port) as plain:
-            try:
-                _, connection = await loop.create_connection(
-                    lambda: Connection(
-                        (receiver.origin, address),
-                        read_at_most=self._read_at_most,
-                        on_lost=self._on_lost,
-                    ),
-                    sock=plain,
-                    ssl=tls,
-                    server_hostname=receiver.host.rstrip(".") if tls else None,
-                )
-            except (OSError, ValueError) as error:
-                raise TlsFailed from error
+        async with asyncio.timeout(seconds):
+            tls = await self._context() if receiver.is_tls else None
+            async with _connected(address, receiver.port) as plain:
+                connection = await self._wrap(plain, receiver, address, tls)
         self._open.add(connection)
+        return connection
+
+    async def _wrap(
+        self, plain: socket.socket, receiver: Receiver, address: str, tls: ssl.SSLContext | None
+    ) -> Connection:
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: Connection(
+                    (receiver.origin, address),
+                    read_at_most=self._read_at_most,
+                    on_lost=self._on_lost,
+                    is_tls=receiver.is_tls,
+                ),
+                sock=plain,
+                ssl=tls,
+                server_hostname=receiver.host.rstrip(".") if tls else None,
+            )
+        except (OSError, ValueError) as error:
+            if tls is None:
+                raise
+            raise TlsFailed from error
         return connection
 
     def give_back(self, connection: Connection) -> None:
         """Keep one for the next request, if it is good for that."""
-        if not connection.is_reusable:
+        if self._is_closed or not connection.is_reusable:
             connection.close()
             return
         connection.rested_at = time.monotonic()
@@ -91,7 +100,8 @@ class Connections:
             self._sweeping = asyncio.get_running_loop().call_later(IDLE, self._sweep)
 
     def close(self) -> None:
-        """Close every one, in use or not."""
+        """Close every one, in use or not, and keep none that is given back later."""
+        self._is_closed = True
         for connection in list(self._open):
             connection.close()
         if self._sweeping is not None:
@@ -127,7 +137,10 @@ class Connections:
         """Made once, off the event loop: it reads every certificate that the machine trusts."""
         if self._tls is None or (self._tls.done() and self._tls.exception()):
             self._tls = asyncio.get_running_loop().run_in_executor(None, trusting)
-        return await asyncio.shield(self._tls)
+        try:
+            return await asyncio.shield(self._tls)
+        except OSError as error:
+            raise TlsFailed from error
 
 
 @contextlib.asynccontextmanager

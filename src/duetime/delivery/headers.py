@@ -82,9 +82,10 @@ def _problem_with_one(name: str, lower: str, value: str) -> str | None:
 
 
 def build(
-    timer: Timer, callback: HttpCallback, body: bytes, now: Millis, secrets: Sequence[bytes]
+    timer: Timer, callback: HttpCallback, now: Millis, secrets: Sequence[bytes]
 ) -> dict[str, str]:
     """Write the headers of one attempt."""
+    body = b"" if callback.payload is UNSET else callback.payload
     webhook_id = timer.webhook_id
     attempt = str(timer.progress.attempt)
     # The trace is the occurrence, and the span is the attempt.

@@ -118,9 +118,8 @@ class HttpSender:
             answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
         if refusal := self._refusal(receiver, answer, callback.timeout):
             return _CLOSED if self._closed else refusal
-        body = b"" if callback.payload is UNSET else bytes(callback.payload)
-        fields = headers.build(timer, callback, body, self._clock.now(), self._secrets)
-        request = headers.written(callback.method, target.path, target.host, fields) + body
+        fields = headers.build(timer, callback, self._clock.now(), self._secrets)
+        head = headers.written(callback.method, target.path, target.host, fields)
         outcome = _UNSENT
         for address in receiver.addresses:
             if (left := self._left(callback, started)) <= 0:
@@ -139,21 +138,22 @@ class HttpSender:
             if held_back := self._held_back(is_mine):
                 self._connections.give_back(connection)
                 return held_back
-            return await self._exchange(connection, request, callback, target, started)
+            return await self._exchange(connection, head, callback, target, started)
         return outcome
 
     async def _exchange(
         self,
         connection: Connection,
-        request: bytes,
+        head: bytes,
         callback: HttpCallback,
         target: _Target,
         started: float,
     ) -> Outcome:
         left, is_head = self._left(callback, started), callback.method == "HEAD"
+        body = b"" if callback.payload is UNSET else callback.payload
         _, address = connection.place
         try:
-            response = await connection.exchange(request, left, is_head=is_head)
+            response = await connection.exchange(head, body, left, is_head=is_head)
         except TimeoutError:
             target.receiver.demote(address)
             return outcomes.timed_out(callback.timeout)
@@ -221,5 +221,6 @@ def _unforeseen(timer: Timer, callback: HttpCallback, error: Exception) -> Outco
     if problem := problem_of(callback):
         return Outcome(kind=Kind.NETWORK, error=f"cannot send: {problem}")
     _log.error("timer %s: the attempt failed in an unforeseen way", timer.id, exc_info=error)
-    reason = error.args[0] if error.args else type(error).__name__
+    said = error.args[0] if len(error.args) == 1 else None
+    reason = said or type(error).__name__
     return Outcome(kind=Kind.NETWORK, error=f"cannot send: {reason}", retryable=True)

@@ -18,6 +18,8 @@ Lookup: TypeAlias = Callable[[str], list[str]]
 # getaddrinfo may block for many seconds per dead name; with threads of its own it delays only DNS.
 _THREADS = 64
 
+_PASSING = frozenset({socket.EAI_AGAIN, socket.EAI_MEMORY, getattr(socket, "EAI_SYSTEM", None)})
+
 _PATIENCE = 1.0  # seconds to wait for a new answer where there is an old one
 _LONGEST_FAILURE = 30.0  # seconds to remember one
 
@@ -79,10 +81,10 @@ class Resolver:
             return answer
         answered = self._pending.get(host)
         if answered is None:
-            answered = self._pending[host] = asyncio.Event()
             since = self._clock.monotonic()
             # Not a task of the caller's: it may be cancelled, and others wait for the same answer.
             looking = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, host)
+            answered = self._pending[host] = asyncio.Event()
             looking.add_done_callback(lambda done: self._keep(host, done, since))
         stale = self._stale(host)
         if await self._clock.wait(answered, min(seconds, _PATIENCE) if stale else seconds):
@@ -132,4 +134,4 @@ def _is_passing(done: asyncio.Future[list[str]]) -> bool:
     if done.cancelled():
         return True
     error = done.exception()
-    return isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+    return isinstance(error, socket.gaierror) and error.errno in _PASSING

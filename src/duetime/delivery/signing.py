@@ -10,6 +10,8 @@ import hmac
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec import Raw
+
 from duetime.errors import ConfigurationError
 
 VARIABLE = "SIGNING_SECRETS"
@@ -35,14 +37,15 @@ def parse_secret(text: str) -> bytes:
     return secret
 
 
-def sign(secret: bytes, webhook_id: str, timestamp: int, body: bytes) -> str:
+def sign(secret: bytes, webhook_id: str, timestamp: int, body: bytes | Raw) -> str:
     """Sign one request: the value of its ``webhook-signature`` header for this secret."""
     signature = _keyed(secret).copy()
-    signature.update(f"{webhook_id}.{timestamp}.".encode() + body)
+    signature.update(f"{webhook_id}.{timestamp}.".encode())
+    signature.update(memoryview(body))
     return "v1," + binascii.b2a_base64(signature.digest(), newline=False).decode()
 
 
-def signatures(secrets: Sequence[bytes], webhook_id: str, timestamp: int, body: bytes) -> str:
+def signatures(secrets: Sequence[bytes], webhook_id: str, timestamp: int, body: bytes | Raw) -> str:
     """The whole header while several secrets are active."""
     return " ".join([sign(secret, webhook_id, timestamp, body) for secret in secrets])
 
@@ -52,6 +55,6 @@ def _keyed(secret: bytes) -> hmac.HMAC:
     """The part of the work that depends on the secret alone.
 
     hmac.digest does it all in one call, but it lets go of the interpreter even for a few bytes,
-    and the thread that runs the requests is quick to take it: beside them it costs 20 us more.
+    and a busy thread is quick to take it: beside one, that costs 20 us more.
     """
     return hmac.new(secret, digestmod="sha256")
