@@ -182,7 +182,9 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def weight(self) -> int:
         """About how many bytes it takes in memory: what the user sent, and some for the rest."""
-        return _LIGHTEST + _length(self.spec.callback.payload) + _length(self.spec.metadata)
+        callback = self.spec.callback
+        headers = sum(len(name) + len(value) for name, value in callback.headers.items())
+        return _LIGHTEST + headers + _length(callback.payload) + _length(self.spec.metadata)
 
     @property
     def webhook_id(self) -> str:

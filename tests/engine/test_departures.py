@@ -6,7 +6,7 @@ import pytest
 
 from duetime.engine.committer import Claim
 from duetime.engine.departures import Departures
-from duetime.engine.targets import MOST_AHEAD, Targets
+from duetime.engine.targets import LEAST_PLACES, MOST_AHEAD, Targets
 from duetime.model import Kind
 from duetime.testing import FakeClock
 from tests.engine.conftest import settle
@@ -27,6 +27,7 @@ class Deliveries:
 
     def __init__(self) -> None:
         self.started = []
+        self.places = 2
         self._ends = []
 
     async def deliver(self, name, claim):
@@ -47,7 +48,7 @@ def deliveries():
 
 @pytest.fixture
 def departures(clock, deliveries):
-    return Departures(clock, per_target=2, deliver=deliveries.deliver)
+    return Departures(clock, places=lambda _: deliveries.places, deliver=deliveries.deliver)
 
 
 async def test_each_receiver_has_its_places(departures, deliveries):
@@ -84,6 +85,32 @@ async def test_what_has_not_left_after_a_moment_is_taken_back(departures, delive
     assert len(deliveries.started) == 2
 
 
+async def test_places_that_were_earned_are_used(departures, deliveries):
+    """A receiver that has more places than before has more under way, with the next that ends."""
+    for _ in range(6):
+        departures.depart("a", claim())
+    await settle()
+    deliveries.places = 4
+    await deliveries.end_one()
+    assert len(deliveries.started) == 4
+    await deliveries.end_one()
+    assert len(deliveries.started) == 6
+
+
+async def test_places_that_were_lost_are_not_used(departures, deliveries):
+    """A receiver that has fewer places than before has fewer under way, as they end."""
+    deliveries.places = 4
+    for _ in range(8):
+        departures.depart("a", claim())
+    await settle()
+    deliveries.places = 1
+    for _ in range(3):
+        await deliveries.end_one()
+    assert len(deliveries.started) == 4
+    await deliveries.end_one()
+    assert len(deliveries.started) == 5
+
+
 async def test_a_receiver_that_is_done_with_leaves_nothing_behind(departures, deliveries):
     """Places and queues are kept only while they are used."""
     for _ in range(3):
@@ -112,12 +139,23 @@ def test_a_quick_receiver_has_some_claimed_ahead():
     """The more have ended since the last time, the more, up to a bound."""
     targets = _crowded()
     for _ in range(5):
-        targets.end("a", Kind.HTTP)
+        targets.end("a", make_timer(), Kind.HTTP)
     assert len(targets.next_waiting(100)) == 5 + 8
     for _ in range(18):
-        targets.end("a", Kind.HTTP)
+        targets.end("a", make_timer(), Kind.HTTP)
     targets.next_waiting(100)
     assert targets.under_way == 10 + MOST_AHEAD * 10
+
+
+def test_a_receiver_that_times_out_has_nothing_claimed_ahead():
+    """What ends without an answer shows no speed, however often it ends."""
+    targets = _crowded()
+    for _ in range(5):
+        targets.end("a", make_timer(), Kind.HTTP)
+    targets.next_waiting(100)
+    for _ in range(targets.under_way):
+        targets.end("a", make_timer(), Kind.TIMEOUT)
+    assert len(targets.next_waiting(100)) == LEAST_PLACES
 
 
 def test_nothing_is_claimed_ahead_at_the_cost_of_others():
@@ -125,7 +163,7 @@ def test_nothing_is_claimed_ahead_at_the_cost_of_others():
     targets = _crowded()
     targets.under_way += 600  # by others
     for _ in range(5):
-        targets.end("a", Kind.HTTP)
+        targets.end("a", make_timer(), Kind.HTTP)
     assert len(targets.next_waiting(100)) <= 5
 
 

@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 import pytest
 
-from duetime.engine import agenda
+from duetime.engine import agenda, targets
 from duetime.engine.agenda import Agenda
 from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
-from duetime.model import Kind, Status
+from duetime.model import HttpCallback, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from tests.engine.conftest import Node, settle
-from tests.factories import NOW, make_timer
+from tests.factories import NOW, make_spec, make_timer
 
 HANGING = {"type": "http", "url": "https://hanging.example/"}
 
@@ -104,7 +104,7 @@ async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
     """A hundred large timers are as much as thousands of small ones, and all of them fire."""
     monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
     node = Node(store, clock, target_concurrency=2)
-    node.engine.targets._queue_bytes = 1024 * 1024
+    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 4 * 1024 * 1024)
     node.sender.hold = asyncio.Event()
     payload = msgspec.Raw(b'"' + b"x" * 100 * 1024 + b'"')
     large = {"type": "http", "url": "https://a.example/", "payload": payload}
@@ -173,9 +173,86 @@ def test_receivers_that_wait_are_served_in_turn():
     for _ in range(5):
         targets.begin("a", make_timer())
     targets.begin("b", make_timer())
-    targets.end("a", Kind.OK)
-    targets.end("b", Kind.OK)
+    targets.end("a", make_timer(), Kind.OK)
+    targets.end("b", make_timer(), Kind.OK)
     assert [name for name, _ in targets.next_waiting(10)][:2] == ["a", "b"]
+
+
+async def test_a_receiver_that_times_out_does_not_get_more_and_more(store, clock):
+    """Round after round of timeouts, it has no more under way than at first, and soon fewer."""
+    node = Node(store, clock)
+    sending, most = 0, []
+    release = asyncio.Event()
+
+    async def time_out(timer, is_mine):
+        nonlocal sending
+        sending += 1
+        await release.wait()
+        sending -= 1
+        return Outcome(kind=Kind.TIMEOUT, error="no answer")
+
+    node.sender.send = time_out
+    for _ in range(500):
+        await node.create(delay="1s")
+    clock.advance(1_000)
+    for _ in range(6):
+        for _ in range(3):
+            await node.turn()
+        most.append(sending)
+        release.set()
+        await settle()
+        release.clear()
+    assert most == [FIRST_PLACES, *[LEAST_PLACES] * 5]
+
+
+def heavy(kilobytes):
+    payload = msgspec.Raw(b'"' + b"x" * 1024 * kilobytes + b'"')
+    return make_timer(
+        spec=make_spec(callback=HttpCallback(url="http://a.example/", payload=payload))
+    )
+
+
+def test_large_timers_of_one_receiver_leave_the_queue_to_others(monkeypatch):
+    """A receiver's share is a quarter, and every other is sure of a short queue."""
+    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 1024 * 1024)
+    crowded = Targets(per_target=1, total=1_000)
+    for _ in range(50):
+        crowded.begin("hangs", heavy(100))
+    assert len(crowded._waiting) == 3
+    for number in range(4):
+        for _ in range(10):
+            crowded.begin(f"hangs-{number}", heavy(100))
+    assert 10 <= len(crowded._waiting) <= 15
+    turned_away = crowded.turned_away
+    for _ in range(20):
+        crowded.begin("quick", make_timer())
+    assert crowded.turned_away == turned_away
+
+
+def test_bytes_under_way_are_bounded(monkeypatch):
+    """Large callbacks are made fewer at a time, and then all of them."""
+    monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 1024 * 1024)
+    node = Targets(per_target=1, total=1_000)
+    large = [heavy(300) for _ in range(4)]
+    for number, timer in enumerate(large):
+        assert node.begin(f"receiver-{number}", timer)
+    assert node.free == 0
+    node.end("receiver-0", large[0], Kind.OK)
+    assert node.free > 0
+
+
+def test_a_receiver_is_served_when_the_node_has_places_again():
+    """Who had few places because the node was full has more as soon as others have ended."""
+    node = Targets(per_target=8, total=40)
+    others = [f"other-{number}" for number in range(37)]
+    for name in others:
+        node.begin(name, make_timer())
+    for _ in range(6):
+        node.begin("a", make_timer())
+    assert node._targets["a"].under_way == 1
+    for name in others:
+        node.end(name, make_timer(), Kind.OK)
+    assert len(node.next_waiting(100)) == 5
 
 
 def test_a_receiver_that_is_done_with_is_forgotten():
@@ -183,7 +260,7 @@ def test_a_receiver_that_is_done_with_is_forgotten():
     targets = Targets(per_target=10, total=10)
     for number in range(MOST_REMEMBERED + 10):
         targets.begin(f"receiver-{number}", make_timer())
-        targets.end(f"receiver-{number}", Kind.OK)
+        targets.end(f"receiver-{number}", make_timer(), Kind.OK)
     assert targets._targets == {}
     assert len(targets._remembered) == MOST_REMEMBERED
 
@@ -201,10 +278,10 @@ def test_a_receiver_earns_its_places():
     targets = Targets(per_target=20, total=1_000, queue=0, shared=0)
     assert places_of(targets, "a") == FIRST_PLACES
     for kind in (Kind.OK, Kind.HTTP, Kind.OK, Kind.HTTP):
-        targets.end("a", kind)
+        targets.end("a", make_timer(), kind)
     assert targets.under_way + places_of(targets, "a") == FIRST_PLACES + 4
     for _ in range(50):
-        targets.end("a", Kind.OK)
+        targets.end("a", make_timer(), Kind.OK)
         targets.begin("a", make_timer())
     assert targets.under_way + places_of(targets, "a") == 20
 
@@ -215,10 +292,10 @@ def test_a_receiver_that_hangs_loses_its_places():
     targets._remembered["a"] = 64
     assert places_of(targets, "a") == 64
     for _ in range(64):
-        targets.end("a", Kind.TIMEOUT)
+        targets.end("a", make_timer(), Kind.TIMEOUT)
     assert places_of(targets, "a") == LEAST_PLACES
     for _ in range(LEAST_PLACES):
-        targets.end("a", Kind.OK)
+        targets.end("a", make_timer(), Kind.OK)
     assert places_of(targets, "a") == 2 * LEAST_PLACES
 
 
@@ -228,7 +305,7 @@ def test_what_says_nothing_of_a_receivers_speed(kind):
     targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
     count = places_of(targets, "a")
     for _ in range(count):
-        targets.end("a", kind)
+        targets.end("a", make_timer(), kind)
     assert places_of(targets, "a") == count
 
 

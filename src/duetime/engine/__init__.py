@@ -75,7 +75,6 @@ class Engine:
             targets=self.targets,
             committer=self.committer,
             claim_for=claim_for,
-            target_concurrency=target_concurrency,
             on_free_place=self._on_free_place,
         )
         self.janitor = Janitor(

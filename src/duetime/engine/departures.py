@@ -15,7 +15,7 @@ LONGEST_WAIT = 1.0  # seconds that a claim waits for a place
 
 
 class Departures:
-    """Delivers claims, at most so many at once to each receiver.
+    """Delivers claims, to each receiver as many at once as it has places.
 
     Each place of a receiver is a task that delivers one claim after the other, as long as there
     are some: a task for each would cost more than all that the engine does for a timer.
@@ -25,11 +25,11 @@ class Departures:
         self,
         clock: Clock,
         *,
-        per_target: int,
+        places: Callable[[str], int],
         deliver: Callable[[str, Claim], Awaitable[None]],
     ) -> None:
         self._clock = clock
-        self._per_target = per_target
+        self._places_of = places
         self._deliver = deliver
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
@@ -40,9 +40,7 @@ class Departures:
         if ready is None:
             ready = self._ready[name] = deque()
         ready.append((self._clock.monotonic(), claim))
-        places = self._places.get(name, 0)
-        if places < self._per_target:
-            self._places[name] = places + 1
+        if self._places.get(name, 0) < self._places_of(name):
             self._start(name)
 
     def take_back(self, waited: float = LONGEST_WAIT) -> list[tuple[str, Claim]]:
@@ -58,6 +56,7 @@ class Departures:
 
     def _start(self, name: str) -> None:
         # It is given its first claim at once: what a place was found for is not taken back.
+        self._places[name] = self._places.get(name, 0) + 1
         _, claim = self._ready[name].popleft()
         claim.task = asyncio.create_task(self._work(name, claim))
 
@@ -66,6 +65,11 @@ class Departures:
         try:
             await self._deliver(name, claim)
             while ready := self._ready.get(name):
+                places = self._places_of(name)
+                if self._places[name] > places:
+                    break  # it has lost some; there are others to go on
+                if self._places[name] < places and len(ready) > 1:
+                    self._start(name)
                 _, claim = ready.popleft()
                 claim.task = task
                 await self._deliver(name, claim)

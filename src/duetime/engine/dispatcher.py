@@ -37,7 +37,6 @@ class Dispatcher:
         targets: Targets,
         committer: Committer,
         claim_for: Millis,
-        target_concurrency: int,
         on_free_place: Callable[[], None],
         largest: int = 500,
     ) -> None:
@@ -51,7 +50,7 @@ class Dispatcher:
         self._claim_for = claim_for
         self._on_free_place = on_free_place
         self._largest = largest
-        self._departures = Departures(clock, per_target=target_concurrency, deliver=self._deliver)
+        self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
         self._doubtful: list[tuple[str, Claim]] = []  # claims that may or may not have landed
         self.is_full = False
 
@@ -91,11 +90,11 @@ class Dispatcher:
             for (name, _), change in zip(begun, changes, strict=True):
                 self._doubtful.append((name, Claim(timer=change.new, holds_until=holds_until)))
             raise
-        for (name, _), change, is_ours in zip(begun, changes, won, strict=True):
+        for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
             if is_ours and change.new.status is Status.EXECUTING:
                 self._depart(name, Claim(timer=change.new, holds_until=holds_until))
             else:
-                self._give_back(name)
+                self._give_back(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
         if timer.status is Status.EXECUTING:  # its claim ran out: whoever had it is gone
@@ -123,7 +122,7 @@ class Dispatcher:
     def _hand_back(self, claims: list[tuple[str, Claim]]) -> None:
         for name, claim in claims:
             self._committer.end(claim, _NOT_STARTED)
-            self._give_back(name)
+            self._give_back(name, claim.timer)
 
     def _depart(self, name: str, claim: Claim) -> None:
         self._committer.hold(claim)
@@ -137,11 +136,11 @@ class Dispatcher:
             )
         finally:
             self._committer.end(claim, outcome)
-            self._targets.end(name, outcome.kind)
+            self._targets.end(name, claim.timer, outcome.kind)
             self._on_free_place()
 
-    def _give_back(self, name: str) -> None:
-        self._targets.leave(name)
+    def _give_back(self, name: str, timer: Timer) -> None:
+        self._targets.leave(name, timer)
         self._on_free_place()
 
     async def _look_again(self) -> None:
@@ -152,4 +151,4 @@ class Dispatcher:
             if claim.is_same_attempt(timer):
                 self._depart(name, claim)
             else:  # the reader will come across it again
-                self._give_back(name)
+                self._give_back(name, claim.timer)

@@ -10,9 +10,9 @@ How many places a receiver has, it earns: a few at first, one more with every an
 limit, and half as many after every attempt that timed out. So it takes hundreds of receivers that
 hang to fill a node, and one that recovers is back to its limit in moments.
 
-A receiver that takes callbacks quickly may have some claimed ahead: twice as many as have ended
-since the last ones were claimed, but for the first. They are claimed by the dozen then, not one
-by one.
+A receiver that takes callbacks quickly may have some claimed ahead: twice as many as it has
+answered since the last ones were claimed, but for the first. They are claimed by the dozen then,
+not one by one.
 """
 
 from collections import deque
@@ -29,19 +29,24 @@ MOST_REMEMBERED = 4096  # receivers that nothing is under way to
 
 _ANSWERS = frozenset({Kind.OK, Kind.HTTP})
 
+MOST_BYTES_UNDER_WAY = 256 * 1024 * 1024
+MOST_BYTES_WAITING = 64 * 1024 * 1024
+SURE_BYTES = 64 * 1024  # that every receiver may have waiting, however many wait for others
+
 
 class Target:
     """One receiver."""
 
-    __slots__ = ("ahead", "ended", "name", "places", "under_way", "waiting")
+    __slots__ = ("ahead", "answers", "name", "places", "under_way", "waiting", "weight")
 
     def __init__(self, name: str, places: int) -> None:
         self.name = name
         self.places = places  # that it has earned
         self.under_way = 0  # claimed, or being claimed
-        self.ended = 0  # since the last time that some were claimed
+        self.answers = 0  # since the last time that some were claimed
         self.ahead = 0  # how many may be claimed beyond the places that it has
         self.waiting: deque[Timer] = deque()
+        self.weight = 0  # of those that wait
 
 
 class Targets:
@@ -54,7 +59,6 @@ class Targets:
         total: int,
         queue: int = 1_000,
         shared: int = 10_000,
-        queue_bytes: int = 64 * 1024 * 1024,
     ) -> None:
         self._per_target = per_target
         self._total = total
@@ -63,16 +67,17 @@ class Targets:
         self._targets: dict[str, Target] = {}
         self._remembered: dict[str, int] = {}  # the places of receivers that are not among them
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
-        self._queue_bytes = queue_bytes  # in all
         self._waiting: dict[str, int] = {}  # the version of each timer that waits
+        self._squeezed: dict[str, Target] = {}  # with a queue, and fewer places than they earned
         self._weight = 0  # of those that wait
+        self._load = 0  # the weight of what is under way
         self.under_way = 0
         self.turned_away = 0  # how many found their receiver's queue full, ever
 
     @property
     def free(self) -> int:
         """How many more attempts this node may have under way."""
-        return self._total - self.under_way
+        return 0 if self._load >= MOST_BYTES_UNDER_WAY else self._total - self.under_way
 
     def is_waiting(self, timer: Timer) -> bool:
         """Tell whether a timer stands in a queue here as it is now, or newer."""
@@ -85,7 +90,7 @@ class Targets:
             places = self._remembered.pop(name, FIRST_PLACES)
             target = self._targets[name] = Target(name, min(places, self._per_target))
         if target.under_way < self._places(target) and not target.waiting:
-            self._occupy(target, 1)
+            self._occupy(target, timer)
             return True
         if self.is_waiting(timer):
             return False
@@ -93,6 +98,8 @@ class Targets:
             target.waiting.append(timer)
             self._waiting[timer.id] = timer.version
             self._weight += timer.weight
+            target.weight += timer.weight
+            self._note_serveable(target)
         else:
             self.turned_away += 1
         return False
@@ -111,34 +118,45 @@ class Targets:
                 for _ in range(count):
                     timer = target.waiting.popleft()
                     self._weight -= timer.weight
+                    target.weight -= timer.weight
+                    self._occupy(target, timer)
                     if self._waiting.get(timer.id) == timer.version:
                         del self._waiting[timer.id]
                     begun.append((name, timer))
-                self._occupy(target, count)
                 if count >= room or not target.waiting:
                     del self._serveable[name]
+                    self._note_serveable(target)
         return begun
 
-    def end(self, name: str, kind: Kind) -> None:
+    def places(self, name: str) -> int:
+        """How many attempts a receiver may have under way at once, as far as it goes."""
+        target = self._targets.get(name)
+        return FIRST_PLACES if target is None else target.places
+
+    def end(self, name: str, timer: Timer, kind: Kind) -> None:
         """Give back the place of an attempt that has ended so."""
         target = self._targets[name]
-        target.ended += 1
         if kind in _ANSWERS:
+            target.answers += 1
             target.places = min(target.places + 1, self._per_target)
         elif kind is Kind.TIMEOUT:
+            target.answers = target.ahead = 0
             target.places = max(target.places // 2, min(LEAST_PLACES, self._per_target))
-        self.leave(name)
+        self.leave(name, timer)
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, timer: Timer) -> None:
         """Give back a place that was not used."""
         target = self._targets[name]
         target.under_way -= 1
         self.under_way -= 1
+        self._load -= timer.weight
         if target.waiting:
             self._note_serveable(target)
         elif target.under_way == 0:
             del self._targets[name]
             self._remember(target)
+        if self._squeezed:  # one place has become free, so one of them is looked at, in turn
+            self._note_serveable(next(iter(self._squeezed.values())))
 
     def oldest_waiting(self) -> Millis | None:
         """When the timer that has waited longest was due."""
@@ -150,7 +168,13 @@ class Targets:
         return bool(self._serveable)
 
     def _has_room_in(self, target: Target) -> bool:
-        if self._weight >= self._queue_bytes:
+        """Tell whether one more may wait: few at each receiver for sure, more while all have room.
+
+        Large ones at one receiver take a part of what all have, no more.
+        """
+        if len(target.waiting) < self._queue and target.weight < SURE_BYTES:
+            return True
+        if self._weight >= MOST_BYTES_WAITING or target.weight >= MOST_BYTES_WAITING // 4:
             return False
         return len(self._waiting) < self._shared or len(target.waiting) < self._queue
 
@@ -167,18 +191,24 @@ class Targets:
             if len(self._remembered) > MOST_REMEMBERED:
                 del self._remembered[next(iter(self._remembered))]
 
-    def _occupy(self, target: Target, count: int) -> None:
-        target.under_way += count
-        self.under_way += count
+    def _occupy(self, target: Target, timer: Timer) -> None:
+        target.under_way += 1
+        self.under_way += 1
+        self._load += timer.weight
 
     def _look_ahead(self, target: Target) -> None:
         is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others
         most = MOST_AHEAD * self._per_target if is_roomy else 0
-        target.ahead = max(min(2 * (target.ended - 1), most), 0)
-        target.ended = 0
+        target.ahead = max(min(2 * (target.answers - 1), most), 0)
+        target.answers = 0
 
     def _note_serveable(self, target: Target) -> None:
         """Let those who wait be served, once there is room for a good number of them."""
+        self._squeezed.pop(target.name, None)
         room = self._places(target) + target.ahead - target.under_way
-        if target.waiting and room >= max(target.ahead // 2, 1):
+        if not target.waiting:
+            return
+        if room >= max(target.ahead // 2, 1):
             self._serveable[target.name] = target
+        elif target.under_way < target.places:
+            self._squeezed[target.name] = target
