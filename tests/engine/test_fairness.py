@@ -71,6 +71,45 @@ async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock
     assert node.sent == [(late.id, 1)]
 
 
+async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
+    """While their receiver is crowded, its timers cost a line of the index each, and no more."""
+    node = Node(store, clock)
+    node.engine.targets._shared = 0
+    HangingSender(node)
+    for _ in range(3_000):
+        await node.create(callback=HANGING, delay="1s")
+    clock.advance(10_000)
+    for _ in range(30):
+        await node.turn()
+    read = []
+    get = store.get
+
+    async def count(ids):
+        read.extend(ids)
+        return await get(ids)
+
+    store.get = count
+    for _ in range(10):
+        await node.turn()
+    assert read == []
+    late = await node.create(delay="0s")
+    await node.turn()
+    assert (late.id, 1) in node.sent
+
+
+def test_heavy_timers_do_not_keep_light_ones_out(monkeypatch):
+    """What fills the agenda by its weight leaves room to what weighs little."""
+    monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
+    full = Agenda()
+    for _ in range(20):
+        timer = heavy(100)
+        if full.has_room_for(NOW + 4_000, timer.weight, NOW):
+            full.put(timer, NOW)
+    assert len(full) == 10
+    light = make_timer(execute_at=NOW + 1_000)
+    assert full.has_room_for(NOW + 1_000, light.weight, NOW)
+
+
 async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock):
     """Nothing that a crowded receiver was spared is forgotten."""
     node = Node(store, clock)

@@ -254,10 +254,12 @@ class UseCases(RuleBasedStateMachine):
 
     def _due_is_exactly_what_has_come(self):
         now = self.clock.now()
-        due = self.run(self.store.due(ALL_SHARDS, None, now, 1000)).timers
+        due = self.run(self.store.due(ALL_SHARDS, None, now, 1000))
         waking = [t for t in self.seen.values() if t.wake_at is not None and t.wake_at <= now]
-        assert due == sorted(waking, key=lambda timer: (timer.wake_at, timer.id))
-        assert not [timer for timer in due if timer.status in {*FINISHED, Status.PAUSED}]
+        assert [(line.place, line.version) for line in due] == sorted(
+            ((timer.wake_at, timer.id), timer.version) for timer in waking
+        )
+        assert not [timer for timer in waking if timer.status in {*FINISHED, Status.PAUSED}]
 
     def _search_agrees_with_the_model(self):
         for status in Status:

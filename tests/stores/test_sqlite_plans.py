@@ -42,13 +42,14 @@ SOME = "[1, 2]"
 HOT = {
     "due in all shards": (
         reads.waking(None),
-        "timers USING INDEX timers_due ((wake_at,id)>(?,?) AND wake_at<?)",
+        "timers USING COVERING INDEX timers_due ((wake_at,id)>(?,?) AND wake_at<?)",
     ),
     "due in some shards": (
         reads.waking(SOME),
-        "timers USING INDEX timers_due ((wake_at,id)>(?,?) AND wake_at<?)",
+        "timers USING COVERING INDEX timers_due ((wake_at,id)>(?,?) AND wake_at<?)",
     ),
     "get": (reads.GETTING, "t USING INDEX sqlite_autoindex_timers_1 (id=?)"),
+    "weigh": (reads.WEIGHING, "t USING INDEX sqlite_autoindex_timers_1 (id=?)"),
     "get by key": (
         reads.getting_by_key(2),
         "t USING INDEX sqlite_autoindex_timers_2 (tenant=? AND group=? AND timer_id=?)",

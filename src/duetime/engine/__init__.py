@@ -52,7 +52,9 @@ class Engine:
     ) -> None:
         self._clock = clock
         self.agenda = Agenda()
-        self.targets = Targets(per_target=target_concurrency, total=max_in_flight)
+        self.targets = Targets(
+            per_target=target_concurrency, total=max_in_flight, on_room=self._on_room
+        )
         self.members = Members(node, store, clock)
         self.committer = Committer(
             store, clock, claim_for=claim_for, on_written=self.notice, wake=self._on_outcomes
@@ -183,13 +185,16 @@ class Engine:
     def _on_outcomes(self) -> None:
         self._committing.wake()
 
+    def _on_room(self) -> None:
+        self._reading.wake()
+
     def _on_free_place(self) -> None:
         if self.dispatcher.is_full or self.targets.has_serveable():
             self._dispatching.wake()
 
-    def _is_in_hand(self, timer: Timer) -> bool:
+    def _is_in_hand(self, id_: str, version: int) -> bool:
         return (
-            self.committer.holds(timer.id)
-            or self.dispatcher.is_in_doubt(timer.id)
-            or self.targets.is_waiting(timer)
+            self.committer.holds(id_)
+            or self.dispatcher.is_in_doubt(id_)
+            or self.targets.is_waiting(id_, version)
         )

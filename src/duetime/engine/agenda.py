@@ -19,7 +19,8 @@ LATE: Millis = 1_000  # later than this when it is found: it belongs to the back
 
 
 CAPACITY = 20_000  # timers in a lane
-MOST_BYTES = 64 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024  # of heavy ones
+LIGHT = 8 * 1024
 
 
 class _Lane:
@@ -32,8 +33,12 @@ class _Lane:
 
     @property
     def room(self) -> int:
-        """How many more timers it takes, as far as that can be said before they are weighed."""
-        return 0 if self._weight >= MOST_BYTES else max(CAPACITY - len(self._heap), 0)
+        """How many more timers it takes, if they are light."""
+        return max(CAPACITY - len(self._heap), 0)
+
+    def has_room_for(self, weight: int) -> bool:
+        """Tell whether it takes one of this weight: heavy ones must not keep light ones out."""
+        return self.room > 0 and (weight <= LIGHT or self._weight + weight <= MOST_BYTES)
 
     @property
     def next_at(self) -> Millis | None:
@@ -89,13 +94,17 @@ class Agenda:
         """How many more late timers may be put on it."""
         return self._backlog.room
 
-    def has_room_for(self, timer: Timer, now: Millis) -> bool:
-        """Tell whether there is room in the lane that this one belongs to."""
-        return self._lane(timer.wake_at or 0, now).room > 0
+    def knows(self, id_: str, version: int) -> bool:
+        """Tell whether a timer is on it as it is now, or newer."""
+        return self._versions.get(id_, 0) >= version
+
+    def has_room_for(self, wake_at: Millis, weight: int, now: Millis) -> bool:
+        """Tell whether there is room for such a timer in the lane that it belongs to."""
+        return self._lane(wake_at, now).has_room_for(weight)
 
     def put(self, timer: Timer, now: Millis) -> bool:
         """Note down a timer; tells whether that was news."""
-        if timer.wake_at is None or self._versions.get(timer.id, 0) >= timer.version:
+        if timer.wake_at is None or self.knows(timer.id, timer.version):
             return False
         self._versions[timer.id] = timer.version
         self._lane(timer.wake_at, now).push(timer.wake_at, next(self._sequence), timer)

@@ -1,20 +1,23 @@
 """The reader fills the agenda from the store.
 
-It reads ahead: a short horizon of what comes up, each stretch of time once. Timers that this
+It goes through the lines of the due index, and reads the timers that are in nobody's hands yet. It
+reads ahead: a short horizon of what comes up, each stretch of time once. Timers that this
 node writes meanwhile are noticed without a read, if they fall into the stretch already read.
 And it looks behind: whatever is due by now and in nobody's hands, be it late since a crash,
 written by another node, left executing by a dead one, or crowded out of the agenda.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
 from duetime.model import Timer
-from duetime.stores import Due, Store
+from duetime.stores import Due, Store, Waking
 
 # Behind every timer that wakes at its time: no id sorts after this.
 LAST_ID = "~"
+
+PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
 
 
 class Reader:
@@ -27,7 +30,7 @@ class Reader:
         agenda: Agenda,
         *,
         shards: Callable[[], Collection[int]],
-        is_in_hand: Callable[[Timer], bool],
+        is_in_hand: Callable[[str, int], bool],
         turned_away: Callable[[], int],
         poll_every: float,
         horizon: Millis = 5_000,
@@ -54,7 +57,7 @@ class Reader:
         if timer.wake_at is None or timer.wake_at > self._until:
             self._agenda.forget(timer.id)
             return False
-        if not self._agenda.has_room_for(timer, now):
+        if not self._agenda.has_room_for(timer.wake_at, timer.weight, now):
             return False  # memory stays bounded: it will be found when it is late
         return self._agenda.put(timer, now)
 
@@ -80,13 +83,11 @@ class Reader:
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of late timers; tells whether going on at once would find more."""
         if self._agenda.backlog_room < self._page:
-            return False  # an hour's outage is read as it is worked off
-        late, self._behind = await self._store.due(shards, self._behind, now, self._page)
-        has_news = False
-        for timer in late:
-            if self._agenda.has_room_for(timer, now) and self._put(timer, now):
-                has_news = True
-        return has_news and self._behind is not None
+            return False
+        late = await self._store.due(shards, self._behind, now, self._page)
+        is_full_page = len(late) == self._page
+        self._behind = late[-1].place if is_full_page else None
+        return await self._note_down(late, now) and is_full_page
 
     async def _read_ahead(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of what comes up; tells whether there is more."""
@@ -100,11 +101,41 @@ class Reader:
             self._ahead = Due(now, "")  # what lies between is found by looking behind
         if until <= self._ahead.wake_at:
             return False
-        coming, more = await self._store.due(shards, self._ahead, until, limit)
-        for timer in coming:
-            self._put(timer, now)
-        self._ahead = more or Due(until, LAST_ID)
-        return more is not None and self._agenda.room > 0
+        coming = await self._store.due(shards, self._ahead, until, limit)
+        await self._note_down(coming, now)
+        is_full_page = len(coming) == limit
+        self._ahead = coming[-1].place if is_full_page else Due(until, LAST_ID)
+        return is_full_page and self._agenda.room > 0
 
-    def _put(self, timer: Timer, now: Millis) -> bool:
-        return not self._is_in_hand(timer) and self._agenda.put(timer, now)
+    async def _note_down(self, lines: list[Waking], now: Millis) -> bool:
+        """Read those that are in nobody's hands and find room; tells whether there were any."""
+        has_news = False
+        for part in _portions([line for line in lines if self._is_wanted(line, now)]):
+            for timer in await self._store.get([line.id for line in part]):
+                if timer is not None and self._is_still_wanted(timer):
+                    has_news = self._agenda.put(timer, now) or has_news
+        return has_news
+
+    def _is_wanted(self, line: Waking, now: Millis) -> bool:
+        return (
+            not self._agenda.knows(line.id, line.version)
+            and not self._is_in_hand(line.id, line.version)
+            and self._agenda.has_room_for(line.wake_at, line.weight, now)
+        )
+
+    def _is_still_wanted(self, timer: Timer) -> bool:
+        is_soon = timer.wake_at is not None and timer.wake_at <= self._until
+        return is_soon and not self._is_in_hand(timer.id, timer.version)
+
+
+def _portions(lines: list[Waking]) -> Iterator[list[Waking]]:
+    """Split lines, so that the timers of each part fit into memory easily."""
+    part, weight = list[Waking](), 0
+    for line in lines:
+        if part and weight + line.weight > PORTION:
+            yield part
+            part, weight = [], 0
+        part.append(line)
+        weight += line.weight
+    if part:
+        yield part

@@ -16,6 +16,7 @@ not one by one.
 """
 
 from collections import deque
+from collections.abc import Callable
 
 from duetime.clock import Millis
 from duetime.model import Kind, Timer
@@ -29,6 +30,7 @@ MOST_REMEMBERED = 4096  # receivers that nothing is under way to
 
 _ANSWERS = frozenset({Kind.OK, Kind.HTTP})
 
+MOST_AWAY = 100_000  # timers remembered that found their queue full
 MOST_BYTES_UNDER_WAY = 256 * 1024 * 1024
 MOST_BYTES_WAITING = 64 * 1024 * 1024
 SURE_BYTES = 64 * 1024  # that every receiver may have waiting, however many wait for others
@@ -37,7 +39,7 @@ SURE_BYTES = 64 * 1024  # that every receiver may have waiting, however many wai
 class Target:
     """One receiver."""
 
-    __slots__ = ("ahead", "answers", "name", "places", "under_way", "waiting", "weight")
+    __slots__ = ("ahead", "answers", "away", "name", "places", "under_way", "waiting", "weight")
 
     def __init__(self, name: str, places: int) -> None:
         self.name = name
@@ -47,6 +49,7 @@ class Target:
         self.ahead = 0  # how many may be claimed beyond the places that it has
         self.waiting: deque[Timer] = deque()
         self.weight = 0  # of those that wait
+        self.away: list[str] = []  # those that found the queue full
 
 
 class Targets:
@@ -59,11 +62,13 @@ class Targets:
         total: int,
         queue: int = 1_000,
         shared: int = 10_000,
+        on_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._per_target = per_target
         self._total = total
         self._queue = queue
         self._shared = shared  # up to so many in all, queues may be longer
+        self._on_room = on_room  # called when those that were turned away may come again
         self._targets: dict[str, Target] = {}
         self._remembered: dict[str, int] = {}  # the places of receivers that are not among them
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
@@ -72,16 +77,17 @@ class Targets:
         self._weight = 0  # of those that wait
         self._load = 0  # the weight of what is under way
         self.under_way = 0
-        self.turned_away = 0  # how many found their receiver's queue full, ever
+        self._away: dict[str, int] = {}  # the version of each that found its queue full
+        self.turned_away = 0  # how many did so and are not among them, ever
 
     @property
     def free(self) -> int:
         """How many more attempts this node may have under way."""
         return 0 if self._load >= MOST_BYTES_UNDER_WAY else self._total - self.under_way
 
-    def is_waiting(self, timer: Timer) -> bool:
-        """Tell whether a timer stands in a queue here as it is now, or newer."""
-        return self._waiting.get(timer.id, 0) >= timer.version
+    def is_waiting(self, id_: str, version: int) -> bool:
+        """Tell whether a timer stands in a queue here as it is now, or newer; or did not fit in."""
+        return self._waiting.get(id_, 0) >= version or self._away.get(id_, 0) >= version
 
     def begin(self, name: str, timer: Timer) -> bool:
         """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
@@ -92,7 +98,7 @@ class Targets:
         if target.under_way < self._places(target) and not target.waiting:
             self._occupy(target, timer)
             return True
-        if self.is_waiting(timer):
+        if self._waiting.get(timer.id, 0) >= timer.version:
             return False
         if self._has_room_in(target):
             target.waiting.append(timer)
@@ -101,7 +107,7 @@ class Targets:
             target.weight += timer.weight
             self._note_serveable(target)
         else:
-            self.turned_away += 1
+            self._turn_away(target, timer)
         return False
 
     def next_waiting(self, limit: int) -> list[tuple[str, Timer]]:
@@ -123,6 +129,8 @@ class Targets:
                     if self._waiting.get(timer.id) == timer.version:
                         del self._waiting[timer.id]
                     begun.append((name, timer))
+                if target.away and len(target.waiting) < self._queue // 2:
+                    self._call_back(target)
                 if count >= room or not target.waiting:
                     del self._serveable[name]
                     self._note_serveable(target)
@@ -154,6 +162,7 @@ class Targets:
             self._note_serveable(target)
         elif target.under_way == 0:
             del self._targets[name]
+            self._call_back(target)
             self._remember(target)
         if self._squeezed:  # one place has become free, so one of them is looked at, in turn
             self._note_serveable(next(iter(self._squeezed.values())))
@@ -177,6 +186,22 @@ class Targets:
         if self._weight >= MOST_BYTES_WAITING or target.weight >= MOST_BYTES_WAITING // 4:
             return False
         return len(self._waiting) < self._shared or len(target.waiting) < self._queue
+
+    def _turn_away(self, target: Target, timer: Timer) -> None:
+        """Send a timer back to the store, where it need not be read again for a while."""
+        if len(self._away) < MOST_AWAY:
+            self._away[timer.id] = timer.version
+            target.away.append(timer.id)
+        else:
+            self.turned_away += 1
+
+    def _call_back(self, target: Target) -> None:
+        """Let those that were turned away be read again."""
+        if target.away:
+            for id_ in target.away:
+                self._away.pop(id_, None)
+            target.away = []
+            self._on_room()
 
     def _places(self, target: Target) -> int:
         """How many a receiver may have now: what it has earned, or a part of what is left to all.

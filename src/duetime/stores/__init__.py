@@ -60,10 +60,6 @@ class Change(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-# How large an answer of many timers may become before it ends early.
-PAGE_BYTES = 8 * 1024 * 1024
-
-
 class Due(NamedTuple):
     """A place in the order of waking: rows at or before it have been seen."""
 
@@ -71,11 +67,18 @@ class Due(NamedTuple):
     id: str
 
 
-class DuePage(NamedTuple):
-    """Timers that wake, and the place to go on behind; None where there are no more."""
+class Waking(NamedTuple):
+    """A line of the due index: which timer wakes when, and how heavy it is to read."""
 
-    timers: list[Timer]
-    next: Due | None
+    wake_at: Millis
+    id: str
+    version: int
+    weight: int
+
+    @property
+    def place(self) -> Due:
+        """Its place in the order of waking."""
+        return Due(self.wake_at, self.id)
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,12 +152,12 @@ class Store(Protocol):
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
-    ) -> DuePage:
+    ) -> list[Waking]:
         """The timers of these shards with a wake_at at or before ``before``, oldest first.
 
         In the order of (wake_at, id), behind ``after``. Pending ones are to be started;
-        executing ones have a claim that runs out then. At most ``limit``, and fewer if they are
-        large: an answer ends with the timer, or soon after it, that brings it to PAGE_BYTES.
+        executing ones have a claim that runs out then. The timers themselves are read by ``get``,
+        and may have changed by then.
         """
 
     async def search(self, query: Query) -> Page:

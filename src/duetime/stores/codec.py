@@ -40,7 +40,7 @@ SCALARS = (
     "fingerprint",
 )
 # Those that are copies out of the spec or the id, written for the sake of indexes and never read.
-DERIVED = ("shard", "name", "correlation_id")
+DERIVED = ("shard", "name", "correlation_id", "weight")
 COLUMNS = (*SCALARS, *DERIVED, "progress", "spec")
 
 ATTEMPT_COLUMNS = (
@@ -111,6 +111,7 @@ def to_columns(timer: Timer) -> tuple[Any, ...]:
         timer.shard,
         spec.name,
         spec.correlation_id,
+        timer.weight,
         progress_text(timer.progress),
         to_json(spec),
     )

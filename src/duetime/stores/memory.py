@@ -10,7 +10,7 @@ from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED, Attempt, Event, Timer
-from duetime.stores import PAGE_BYTES, Change, Due, DuePage, Insert, Key, Page, Query, Record
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
 
 
 class MemoryStore:
@@ -79,22 +79,14 @@ class MemoryStore:
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
-    ) -> DuePage:
+    ) -> list[Waking]:
         self._check_open()
         waking = sorted(
-            (timer.wake_at, timer.id)
+            Waking(timer.wake_at, timer.id, timer.version, timer.weight)
             for timer in self._timers.values()
             if timer.wake_at is not None and timer.wake_at <= before and timer.shard in shards
         )
-        behind = [place for place in waking if after is None or place > after]
-        timers: list[Timer] = []
-        size = 0
-        for place in behind:
-            if len(timers) == limit or size >= PAGE_BYTES:
-                return DuePage(timers, Due(*behind[len(timers) - 1]) if timers else after)
-            timers.append(self._timers[place[1]])
-            size += timers[-1].weight
-        return DuePage(timers, None)
+        return [line for line in waking if after is None or line.place > after][:limit]
 
     async def search(self, query: Query) -> Page:
         self._check_open()

@@ -19,7 +19,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from duetime.clock import Millis
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, DuePage, Insert, Key, Page, Query, Record
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores import sqlite_reads as reads
 from duetime.stores import sqlite_writes as writes
 from duetime.stores.sqlite_file import SYNCHRONOUS, open_reader, open_writer, translated
@@ -101,7 +101,7 @@ class SqliteStore:
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
-    ) -> DuePage:
+    ) -> list[Waking]:
         return await self._read(reads.due, reads.shard_list(shards), after, before, limit)
 
     async def search(self, query: Query) -> Page:

@@ -6,7 +6,7 @@ as they are stored.
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ import msgspec
 from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import PAGE_BYTES, Due, DuePage, Key, Page, Query, Record
+from duetime.stores import Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import (
     SCALARS,
     decode_attempts,
@@ -26,13 +26,15 @@ from duetime.stores.codec import (
     to_json,
     to_timer,
 )
-from duetime.stores.sqlite_values import LONGEST, fill_up, values_list
+from duetime.stores.sqlite_values import LONGEST, fill_up, parts, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"
 
-_FEW = 32  # timers, each of the largest body that settings allow, fit into one text
-_SMALL = 8 * 1024  # bytes: several hundred timers of this size fit into memory easily
+# A text of SQLite's ends at a billion bytes. So many timers fit into one for sure, each with the
+# largest body that settings allow; or as many as have this weight together.
+_FEW = 64
+_PORTION = 16 * 1024 * 1024
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
 
@@ -42,6 +44,10 @@ _ANSWER = (
     "|| ']') || ']'"
 )
 
+WEIGHING = (
+    "SELECT json_group_array(json_array(t.id, t.weight)) "
+    "FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
+)
 GETTING = f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
 READING_ATTEMPTS = (
     "SELECT '[' || group_concat(line) || ']' FROM (SELECT "
@@ -63,23 +69,34 @@ def ping(connection: sqlite3.Connection) -> None:
 def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | None]:
     """Timers by id, one answer for each that was asked for."""
     found: dict[str, Timer] = {}
-    reading, left = _Reading(connection), list(set(asked))
-    while left:
-        part, left = left[: reading.length], left[reading.length :]
-        for timer in reading.read(len(part), GETTING, (to_json(part),)):
-            found[timer.id] = timer
+    for part in _portions(connection, list(set(asked))):
+        found.update((timer.id, timer) for timer in _timers(connection, GETTING, (to_json(part),)))
     return [found.get(id_) for id_ in asked]
+
+
+def _portions(connection: sqlite3.Connection, asked: list[str]) -> Iterator[list[str]]:
+    """Split what was asked for, so that each part fits easily into memory and into one text."""
+    if len(asked) <= _FEW:
+        yield asked
+        return
+    weights = _decode_weights(_one(connection, WEIGHING, (to_json(asked),)) or "[]")
+    part, weight = list[str](), 0
+    for id_, more in weights:
+        if part and (len(part) == LONGEST or weight + more > _PORTION):
+            yield part
+            part, weight = [], 0
+        part.append(id_)
+        weight += more
+    yield part
 
 
 def get_by_key(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Timer | None]:
     """Timers by key, one answer for each that was asked for."""
     names = [(key.tenant, key.group, key.timer_id) for key in keys]
     found: dict[tuple[str, str, str], Timer] = {}
-    reading, left = _Reading(connection), list(set(names))
-    while left:
-        part, left = left[: reading.length], left[reading.length :]
+    for part in parts(list(set(names)), _FEW):
         length, values = fill_up(part)
-        for timer in reading.read(len(part), getting_by_key(length), values):
+        for timer in _timers(connection, getting_by_key(length), values):
             found[timer.tenant, timer.group, timer.timer_id] = timer
     return [found.get(name) for name in names]
 
@@ -100,26 +117,20 @@ def due(
     after: Due | None,
     before: Millis,
     limit: int,
-) -> DuePage:
+) -> list[Waking]:
     """What wakes up until then, in order."""
-    reading, timers = _Reading(connection), list[Timer]()
-    while len(timers) < limit and reading.size < PAGE_BYTES:
-        length = min(limit - len(timers), reading.length)
-        wake_at, id_ = after or (_EARLIEST, "")
-        part = reading.read(length, waking(shards), (before, wake_at, id_, shards, length))
-        timers += part
-        if len(part) < length:
-            return DuePage(timers, None)
-        after = Due(part[-1].wake_at or 0, part[-1].id)
-    return DuePage(timers, after)
+    wake_at, id_ = after or (_EARLIEST, "")
+    text = _one(connection, waking(shards), (before, wake_at, id_, shards, limit))
+    return _decode_waking(text or "[]")
 
 
 def waking(shards: str | None) -> str:
     """The due query: its parameters are before, wake_at and id of the last, shards, limit."""
     return (
-        f"{_ANSWER} FROM (SELECT * FROM timers WHERE wake_at <= ?1 "
+        "SELECT json_group_array(json_array(wake_at, id, version, weight)) FROM "
+        "(SELECT wake_at, id, version, weight FROM timers WHERE wake_at <= ?1 "
         f"AND (wake_at, id) > (?2, ?3){in_shards(shards, 4)} "
-        "ORDER BY wake_at, id LIMIT ?5) AS t"
+        "ORDER BY wake_at, id LIMIT ?5)"
     )
 
 
@@ -136,7 +147,7 @@ def in_shards(shards: str | None, place: int) -> str:
 def search(connection: sqlite3.Connection, query: Query) -> Page:
     """A page of one tenant's timers."""
     statement, values = listing(query)
-    timers = _Reading(connection).read(query.limit, statement, values)
+    timers = _timers(connection, statement, values)
     if not query.with_total:
         return Page(timers)
     conditions, values = _conditions(query)
@@ -223,33 +234,14 @@ def records(connection: sqlite3.Connection, kind: str) -> list[Record]:
     ]
 
 
+_decode_waking = msgspec.json.Decoder(list[Waking]).decode
+_decode_weights = msgspec.json.Decoder(list[tuple[str, int]]).decode
 _decode_records = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 
 
-class _Reading:
-    """Reads timers part by part. A text of SQLite's ends at a billion bytes, and memory before.
-
-    So the first part is short, and those that follow are long only while the timers are small.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._asked = 0
-        self.size = 0  # of all that was read
-
-    @property
-    def length(self) -> int:
-        """How many to ask for next."""
-        return LONGEST if self.size < _SMALL * self._asked else _FEW
-
-    def read(self, length: int, statement: str, values: Sequence[Any]) -> list[Timer]:
-        """Read a part of that length at most."""
-        text = _one(self._connection, statement, values)
-        self._asked += length
-        if text is None:
-            return []
-        self.size += len(text)
-        return [to_timer(*row) for row in decode_rows(text)]
+def _timers(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[Timer]:
+    text = _one(connection, statement, values)
+    return [] if text is None else [to_timer(*row) for row in decode_rows(text)]
 
 
 def _one(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> str | None:

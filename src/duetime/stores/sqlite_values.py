@@ -14,10 +14,10 @@ _Item = TypeVar("_Item")
 LONGEST = 512
 
 
-def parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+def parts(items: Sequence[_Item], longest: int = LONGEST) -> Iterator[Sequence[_Item]]:
     """Split a batch into what one statement takes."""
-    for start in range(0, len(items), LONGEST):
-        yield items[start : start + LONGEST]
+    for start in range(0, len(items), longest):
+        yield items[start : start + longest]
 
 
 def fill_up(rows: Sequence[tuple[Any, ...]]) -> tuple[int, list[Any]]:

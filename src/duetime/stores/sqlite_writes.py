@@ -34,7 +34,7 @@ from duetime.stores.sqlite_values import fill_up, parts, values_list
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")
 _RESCHEDULED = (*_MOVED_ON, "execute_at")
-_REWRITTEN = (*_RESCHEDULED, "fingerprint", "name", "correlation_id", "spec")
+_REWRITTEN = (*_RESCHEDULED, "fingerprint", "name", "correlation_id", "weight", "spec")
 
 
 def insert(connection: sqlite3.Connection, inserts: Sequence[Insert]) -> list[Timer | None]:
@@ -175,6 +175,7 @@ def _values(timer: Timer, columns: tuple[str, ...]) -> tuple[Any, ...]:
         timer.fingerprint,
         spec.name,
         spec.correlation_id,
+        timer.weight,
         to_json(spec),
     )
 
