@@ -193,6 +193,15 @@ async def test_dead_connection_is_not_used(sender: HttpSender, receiver: Receive
     assert receiver.connections == 2
 
 
+async def test_receiver_that_closes_without_saying_so(sender: HttpSender, receiver: Receiver):
+    """One that closes after each answer has a connection for each, and no request is lost."""
+    farewell = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    url = receiver.url(f"/raw?text={quote(farewell)}")
+    for _ in range(30):
+        assert (await sender.send(make_timer(url), mine)).kind is Kind.OK
+    assert receiver.connections == 30
+
+
 async def test_nothing_is_kept_after_the_end(receiver: Receiver):
     """A connection that is given back after all were closed is closed too."""
     kept = connections.Connections(most_at_rest=10, read_at_most=1000)

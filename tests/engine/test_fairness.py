@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from duetime.engine import agenda, targets
-from duetime.engine.agenda import Agenda
+from duetime.engine.agenda import MOST_BYTES, Agenda
 from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
 from duetime.model import HttpCallback, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
+from duetime.stores import Insert
 from tests.engine.conftest import Node, settle
 from tests.factories import NOW, make_spec, make_timer
 
@@ -95,6 +96,52 @@ async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
     late = await node.create(delay="0s")
     await node.turn()
     assert (late.id, 1) in node.sent
+
+
+async def test_one_page_does_not_overfill_the_agenda(store, clock):
+    """However many large ones are found at once, no more are read than there is room for."""
+    node = Node(store, clock)
+    await store.insert([Insert(heavy(1024)) for _ in range(200)])
+    clock.advance(3_600_000)
+    await node.engine.reader.step()
+    assert sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap) <= MOST_BYTES
+
+
+async def test_a_backlog_of_large_timers_is_read_about_once(store, clock):
+    """Who was turned away for his weight comes again when there is room, and not before."""
+    node = Node(store, clock, target_concurrency=4)
+    timers = [heavy(200) for _ in range(600)]
+    await store.insert([Insert(timer) for timer in timers])
+    clock.advance(3_600_000)
+    read = []
+    get = store.get
+
+    async def count(ids):
+        read.extend(ids)
+        return await get(ids)
+
+    store.get = count
+    for _ in range(400):
+        await node.turn()
+    assert {id_ for id_, _ in node.sent} == {timer.id for timer in timers}
+    assert len(node.sent) == 600
+    assert len(read) < 3 * 600
+
+
+async def test_a_newcomer_does_not_queue_behind_the_backlog_of_others(store, clock):
+    """Not even on a node that is full: it is served in turn with those that wait already."""
+    node = Node(store, clock, max_in_flight=50)
+    for number in range(60):
+        for _ in range(20):
+            await node.create(callback=HANGING | {"url": f"https://old-{number}.example/"})
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    newcomer = await node.create()
+    node.sender.hold.set()
+    for _ in range(10):
+        await node.turn()
+    sent = [id_ for id_, _ in node.sent]
+    assert sent.index(newcomer.id) < 400
 
 
 def test_heavy_timers_do_not_keep_light_ones_out(monkeypatch):

@@ -6,6 +6,7 @@ take a request back, which closing the connection does.
 """
 
 import asyncio
+import select
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from msgspec import Raw
 
 _INTERIM = range(100, 200)  # the answer is still to come ...
 _SWITCHING = 101  # ... but here, after which no HTTP follows
+_ENDED = getattr(select, "POLLHUP", 0) | getattr(select, "POLLRDHUP", 0)
+_HAS_POLL = hasattr(select, "poll")  # not on Windows
 _LARGE = 64 * 1024  # a request that may not leave at once
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # how long the body is
 
@@ -153,6 +156,7 @@ class Connection(asyncio.Protocol):
         "_is_tls",
         "_loop",
         "_on_lost",
+        "_poll",
         "_read_at_most",
         "_transport",
         "is_reusable",
@@ -177,6 +181,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
         self._exchange: _Exchange | None = None
+        self._poll: Any = select.poll() if _HAS_POLL else None
 
     async def exchange(
         self, head: bytes, body: bytes | Raw, seconds: float, *, is_head: bool = False
@@ -209,6 +214,10 @@ class Connection(asyncio.Protocol):
         self._transport.write(body)
         return True
 
+    def is_quiet(self) -> bool:
+        """Tell whether nothing has come that the event loop has not told yet, such as the end."""
+        return not (_HAS_POLL and self._poll.poll(0))
+
     def close(self) -> None:
         """Close it; an exchange that is under way ends without an answer."""
         self.is_reusable = False
@@ -219,6 +228,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self.is_reusable = True
+        if _HAS_POLL:  # TLS has its own talk, so there only the end counts
+            events = _ENDED if self._is_tls else _ENDED | select.POLLIN
+            self._poll.register(transport.get_extra_info("socket").fileno(), events)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_reusable = False

@@ -19,6 +19,10 @@ from duetime.delivery.trust import trusting
 # trace of whether it arrived, so connections are given up a little sooner from this side.
 IDLE = 4.0
 
+SOON = 1.0  # seconds: a connection closed after that was at rest, and not cut
+NO_REUSE = 60.0  # seconds
+MOST_CUTTING = 1024
+
 
 class TlsFailed(Exception):
     """There is a connection, but no TLS on it; the cause says why."""
@@ -33,6 +37,7 @@ class Connections:
         self._open: set[Connection] = set()
         self._at_rest: dict[Connection, None] = {}  # the longest first
         self._places: dict[tuple[str, str], list[Connection]] = {}  # the same ones, by place
+        self._cutting: dict[tuple[str, str], float] = {}  # until when places are not kept
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._tls: asyncio.Future[ssl.SSLContext] | None = None
@@ -51,10 +56,25 @@ class Connections:
             if not kept:
                 del self._places[place]
             # The sweep may be late, as after a pause of the whole process.
-            if connection.is_reusable and time.monotonic() < connection.rested_at + IDLE:
-                return connection
+            if time.monotonic() < connection.rested_at + IDLE:
+                if connection.is_reusable and connection.is_quiet():
+                    return connection
+                self.was_cut(connection)
             connection.close()
         return None
+
+    def was_cut(self, connection: Connection) -> None:
+        """Note down that the other side closed a connection without saying so beforehand.
+
+        A request that is written at that moment is lost, and nobody knows whether it was read. A
+        receiver that closes so soon has a new connection for each request for a while.
+        """
+        now = time.monotonic()
+        if now < connection.rested_at + SOON:
+            self._cutting.pop(connection.place, None)
+            self._cutting[connection.place] = now + NO_REUSE
+            if len(self._cutting) > MOST_CUTTING:
+                del self._cutting[next(iter(self._cutting))]
 
     async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
         """Make one; OSError if there is none, TimeoutError if not in time, or TlsFailed."""
@@ -91,7 +111,10 @@ class Connections:
         if self._is_closed or not connection.is_reusable:
             connection.close()
             return
-        connection.rested_at = time.monotonic()
+        now = connection.rested_at = time.monotonic()
+        if now < self._cutting.get(connection.place, 0):
+            connection.close()
+            return
         self._at_rest[connection] = None
         self._places.setdefault(connection.place, []).append(connection)
         if len(self._at_rest) > self._most_at_rest:
@@ -130,6 +153,8 @@ class Connections:
                 del self._places[connection.place]
 
     def _on_lost(self, connection: Connection) -> None:
+        if connection in self._at_rest:
+            self.was_cut(connection)
         self._forget(connection)
         self._open.discard(connection)
 

@@ -15,7 +15,7 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.connection import Connection, Unanswered
+from duetime.delivery.connection import Connection, NothingCame, Unanswered
 from duetime.delivery.connections import Connections, TlsFailed
 from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
 from duetime.delivery.egress import Egress
@@ -158,6 +158,8 @@ class HttpSender:
             target.receiver.demote(address)
             return outcomes.timed_out(callback.timeout)
         except Unanswered as error:
+            if isinstance(error, NothingCame):
+                self._connections.was_cut(connection)
             return outcomes.unanswered(error, target.receiver.name(address))
         finally:
             self._connections.give_back(connection)

@@ -66,6 +66,7 @@ class Engine:
             shards=lambda: self.members.shards,
             is_in_hand=self._is_in_hand,
             turned_away=lambda: self.targets.turned_away,
+            recalled=self.targets.recalled,
             poll_every=poll_every,
         )
         self.dispatcher = Dispatcher(

@@ -14,7 +14,6 @@ import msgspec
 
 from duetime import model
 from duetime.clock import Clock, Millis
-from duetime.errors import StoreError
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
 
@@ -126,7 +125,7 @@ class Committer:
         asked_at = self._clock.monotonic()
         try:
             won = await self._store.apply(changes)
-        except StoreError:
+        except Exception:
             self._doubtful += ended + renewed
             self._ended.extendleft(reversed(ended))
             raise

@@ -13,7 +13,6 @@ from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Claim, Committer
 from duetime.engine.departures import Departures
 from duetime.engine.targets import Targets
-from duetime.errors import StoreError
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
 
@@ -51,7 +50,7 @@ class Dispatcher:
         self._on_free_place = on_free_place
         self._largest = largest
         self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
-        self._doubtful: list[tuple[str, Claim]] = []  # claims that may or may not have landed
+        self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self.is_full = False
 
     async def step(self) -> float:
@@ -62,7 +61,9 @@ class Dispatcher:
         now = self._clock.now()
         room = min(self._targets.free, self._largest)
         begun = self._targets.next_waiting(room)
-        for timer in self._agenda.take(now, room - len(begun)):
+        # Also when the node is full: each then waits in its own receiver's queue, and not behind
+        # all that is older.
+        for timer in self._agenda.take(now, self._largest - len(begun)):
             name = self._sender.target(timer.spec.callback)
             if self._targets.begin(name, timer):
                 begun.append((name, timer))
@@ -71,10 +72,8 @@ class Dispatcher:
         return self._pause()
 
     def _pause(self) -> float:
-        self.is_full = self._targets.free <= 0
-        if self.is_full:
-            return LONGEST_SLEEP  # a place that becomes free wakes us
-        if self._targets.has_serveable():
+        self.is_full = self._targets.free <= 0  # a place that becomes free wakes us
+        if not self.is_full and self._targets.has_serveable():
             return 0
         next_at = self._agenda.next_at()
         if next_at is None:
@@ -86,9 +85,10 @@ class Dispatcher:
         changes = [self._starting(timer, now) for _, timer in begun]
         try:
             won = await self._store.apply(changes)
-        except StoreError:
-            for (name, _), change in zip(begun, changes, strict=True):
-                self._doubtful.append((name, Claim(timer=change.new, holds_until=holds_until)))
+        except Exception:
+            for (name, timer), change in zip(begun, changes, strict=True):
+                claim = Claim(timer=change.new, holds_until=holds_until)
+                self._doubtful[timer.id] = (name, claim)
             raise
         for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
             if is_ours and change.new.status is Status.EXECUTING:
@@ -110,7 +110,7 @@ class Dispatcher:
 
     def is_in_doubt(self, id_: str) -> bool:
         """Tell whether a claim of this timer may have landed unheard."""
-        return any(claim.timer.id == id_ for _, claim in self._doubtful)
+        return id_ in self._doubtful
 
     async def stop(self) -> None:
         """Hand back what was claimed and has not been started."""
@@ -145,9 +145,9 @@ class Dispatcher:
 
     async def _look_again(self) -> None:
         """Find out which of the claims whose write failed have landed."""
-        stored = await self._store.get([claim.timer.id for _, claim in self._doubtful])
-        doubtful, self._doubtful = self._doubtful, []
-        for (name, claim), timer in zip(doubtful, stored, strict=True):
+        stored = await self._store.get(list(self._doubtful))
+        doubtful, self._doubtful = self._doubtful, {}
+        for (name, claim), timer in zip(doubtful.values(), stored, strict=True):
             if claim.is_same_attempt(timer):
                 self._depart(name, claim)
             else:  # the reader will come across it again

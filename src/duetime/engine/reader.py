@@ -32,6 +32,7 @@ class Reader:
         shards: Callable[[], Collection[int]],
         is_in_hand: Callable[[str, int], bool],
         turned_away: Callable[[], int],
+        recalled: Callable[[], list[Waking]],
         poll_every: float,
         horizon: Millis = 5_000,
         page: int = 1_000,
@@ -43,6 +44,8 @@ class Reader:
         self._is_in_hand = is_in_hand
         self._turned_away = turned_away
         self._turned_away_before = 0
+        self._recalled = recalled
+        self._has_refused = False  # in this pass, for want of room
         self._poll_every = poll_every
         self._horizon = horizon
         self._page = page
@@ -69,6 +72,8 @@ class Reader:
             self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
         if self._ahead.wake_at > now + 2 * self._horizon:  # the wall clock was set back
             self._ahead = Due(now, "")
+        self._has_refused = False
+        await self._note_down(self._recalled(), now)
         more_behind = await self._look_behind(now, shards)
         more_ahead = await self._read_ahead(now, shards)
         if self._turned_away() != self._turned_away_before:
@@ -77,8 +82,9 @@ class Reader:
             return self._poll_every / 10
         if more_behind or more_ahead:
             return 0
-        is_half_way = self._behind is not None  # through a backlog that is in hand already
-        return self._poll_every / 10 if is_half_way else self._poll_every
+        # Half way through a backlog that is in hand already, or it is too large to be so.
+        is_unfinished = self._behind is not None or self._has_refused
+        return self._poll_every / 10 if is_unfinished else self._poll_every
 
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of late timers; tells whether going on at once would find more."""
@@ -110,22 +116,28 @@ class Reader:
     async def _note_down(self, lines: list[Waking], now: Millis) -> bool:
         """Read those that are in nobody's hands and find room; tells whether there were any."""
         has_news = False
-        for part in _portions([line for line in lines if self._is_wanted(line, now)]):
-            for timer in await self._store.get([line.id for line in part]):
-                if timer is not None and self._is_still_wanted(timer):
+        for part in _portions([line for line in lines if self._is_wanted(line)]):
+            fitting = [line.id for line in part if self._has_room(line.wake_at, line.weight, now)]
+            for timer in await self._store.get(fitting) if fitting else ():
+                if timer is not None and self._is_still_wanted(timer, now):
                     has_news = self._agenda.put(timer, now) or has_news
         return has_news
 
-    def _is_wanted(self, line: Waking, now: Millis) -> bool:
-        return (
-            not self._agenda.knows(line.id, line.version)
-            and not self._is_in_hand(line.id, line.version)
-            and self._agenda.has_room_for(line.wake_at, line.weight, now)
-        )
+    def _is_wanted(self, line: Waking) -> bool:
+        is_known = self._agenda.knows(line.id, line.version)
+        return not is_known and not self._is_in_hand(line.id, line.version)
 
-    def _is_still_wanted(self, timer: Timer) -> bool:
-        is_soon = timer.wake_at is not None and timer.wake_at <= self._until
-        return is_soon and not self._is_in_hand(timer.id, timer.version)
+    def _is_still_wanted(self, timer: Timer, now: Millis) -> bool:
+        if timer.wake_at is None or timer.wake_at > self._until:
+            return False
+        if self._is_in_hand(timer.id, timer.version):
+            return False
+        return self._has_room(timer.wake_at, timer.weight, now)
+
+    def _has_room(self, wake_at: Millis, weight: int, now: Millis) -> bool:
+        has_room = self._agenda.has_room_for(wake_at, weight, now)
+        self._has_refused = self._has_refused or not has_room
+        return has_room
 
 
 def _portions(lines: list[Waking]) -> Iterator[list[Waking]]:

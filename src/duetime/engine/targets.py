@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from duetime.clock import Millis
 from duetime.model import Kind, Timer
+from duetime.stores import Waking
 
 # How many times the places of a receiver may be claimed ahead.
 MOST_AHEAD = 3
@@ -39,7 +40,17 @@ SURE_BYTES = 64 * 1024  # that every receiver may have waiting, however many wai
 class Target:
     """One receiver."""
 
-    __slots__ = ("ahead", "answers", "away", "name", "places", "under_way", "waiting", "weight")
+    __slots__ = (
+        "ahead",
+        "answers",
+        "away",
+        "called",
+        "name",
+        "places",
+        "under_way",
+        "waiting",
+        "weight",
+    )
 
     def __init__(self, name: str, places: int) -> None:
         self.name = name
@@ -49,7 +60,8 @@ class Target:
         self.ahead = 0  # how many may be claimed beyond the places that it has
         self.waiting: deque[Timer] = deque()
         self.weight = 0  # of those that wait
-        self.away: list[str] = []  # those that found the queue full
+        self.away: dict[str, Waking] = {}  # those that found the queue full, in turn
+        self.called: set[str] = set()  # those among them that may come again, and have not yet
 
 
 class Targets:
@@ -78,6 +90,7 @@ class Targets:
         self._load = 0  # the weight of what is under way
         self.under_way = 0
         self._away: dict[str, int] = {}  # the version of each that found its queue full
+        self._recalled: list[Waking] = []
         self.turned_away = 0  # how many did so and are not among them, ever
 
     @property
@@ -89,17 +102,23 @@ class Targets:
         """Tell whether a timer stands in a queue here as it is now, or newer; or did not fit in."""
         return self._waiting.get(id_, 0) >= version or self._away.get(id_, 0) >= version
 
+    def recalled(self) -> list[Waking]:
+        """Take those that were turned away and may come again."""
+        recalled, self._recalled = self._recalled, []
+        return recalled
+
     def begin(self, name: str, timer: Timer) -> bool:
         """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
         target = self._targets.get(name)
         if target is None:
             places = self._remembered.pop(name, FIRST_PLACES)
             target = self._targets[name] = Target(name, min(places, self._per_target))
-        if target.under_way < self._places(target) and not target.waiting:
+        if self.free > 0 and target.under_way < self._places(target) and not target.waiting:
             self._occupy(target, timer)
             return True
         if self._waiting.get(timer.id, 0) >= timer.version:
             return False
+        target.called.discard(timer.id)
         if self._has_room_in(target):
             target.waiting.append(timer)
             self._waiting[timer.id] = timer.version
@@ -122,6 +141,8 @@ class Targets:
                 room = self._places(target) + target.ahead - target.under_way
                 count = max(min(share, room, len(target.waiting), limit - len(begun)), 0)
                 for _ in range(count):
+                    if self.free <= 0:
+                        return begun  # large ones have filled the node before their number did
                     timer = target.waiting.popleft()
                     self._weight -= timer.weight
                     target.weight -= timer.weight
@@ -129,11 +150,12 @@ class Targets:
                     if self._waiting.get(timer.id) == timer.version:
                         del self._waiting[timer.id]
                     begun.append((name, timer))
-                if target.away and len(target.waiting) < self._queue // 2:
-                    self._call_back(target)
+                self._call_back(target)
+                del self._serveable[name]
                 if count >= room or not target.waiting:
-                    del self._serveable[name]
                     self._note_serveable(target)
+                else:
+                    self._serveable[name] = target  # behind the others
         return begun
 
     def places(self, name: str) -> int:
@@ -163,6 +185,8 @@ class Targets:
         elif target.under_way == 0:
             del self._targets[name]
             self._call_back(target)
+            for id_ in target.away:
+                self._away.pop(id_, None)
             self._remember(target)
         if self._squeezed:  # one place has become free, so one of them is looked at, in turn
             self._note_serveable(next(iter(self._squeezed.values())))
@@ -189,19 +213,39 @@ class Targets:
 
     def _turn_away(self, target: Target, timer: Timer) -> None:
         """Send a timer back to the store, where it need not be read again for a while."""
-        if len(self._away) < MOST_AWAY:
+        if len(self._away) < MOST_AWAY or timer.id in self._away:
+            line = Waking(timer.wake_at or 0, timer.id, timer.version, timer.weight)
             self._away[timer.id] = timer.version
-            target.away.append(timer.id)
+            target.away[timer.id] = line
         else:
             self.turned_away += 1
 
     def _call_back(self, target: Target) -> None:
-        """Let those that were turned away be read again."""
-        if target.away:
-            for id_ in target.away:
-                self._away.pop(id_, None)
-            target.away = []
-            self._on_room()
+        """Let as many of those that were turned away come again as there is room for."""
+        if not target.away or not self._is_half_empty(target):
+            return
+        if target.called and target.waiting:
+            return  # they are on their way, but for those that changed meanwhile
+        target.called.clear()
+        count = self._queue - len(target.waiting)
+        room = max(MOST_BYTES_WAITING // 4 - target.weight, SURE_BYTES)
+        while target.away and count > 0 and room > 0:
+            id_ = next(iter(target.away))
+            line = target.away.pop(id_)
+            self._away.pop(id_, None)
+            self._recalled.append(line)
+            target.called.add(id_)
+            count -= 1
+            room -= line.weight
+        self._on_room()
+
+    def _is_half_empty(self, target: Target) -> bool:
+        """Tell whether a receiver's queue could do with more."""
+        if len(target.waiting) >= self._queue // 2:
+            return False
+        return target.weight < SURE_BYTES or (
+            target.weight < MOST_BYTES_WAITING // 8 and self._weight < MOST_BYTES_WAITING
+        )
 
     def _places(self, target: Target) -> int:
         """How many a receiver may have now: what it has earned, or a part of what is left to all.
