@@ -44,6 +44,40 @@ async def test_a_claim_whose_write_failed_is_sent_once(node, store, clock, faili
 
 
 @pytest.mark.parametrize("failing", WHEN)
+async def test_a_stale_copy_whose_claim_failed_is_not_sent(node, store, clock, failing):
+    """What looks like a claim that landed unheard may be an earlier one that is under way."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1)]
+    node.engine.agenda.put(timer, clock.now())  # as it was read before the claim
+    store.failing = failing
+    with pytest.raises(StoreError):
+        await node.dispatch()
+    store.failing = None
+    node.sender.hold.set()
+    for _ in range(3):
+        await node.turn()
+    assert node.sent == [(timer.id, 1)]
+    assert node.engine.targets.under_way == 0
+
+
+async def test_a_timer_that_is_being_claimed_is_in_hand(node, store, clock):
+    """It is not read again meanwhile, though its row is still as it was."""
+    timer = await node.create()
+    apply = store.apply
+
+    async def look_meanwhile(changes):
+        await node.engine.reader.step()
+        assert timer.id not in node.engine.agenda
+        return await apply(changes)
+
+    store.apply = look_meanwhile
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1)]
+
+
+@pytest.mark.parametrize("failing", WHEN)
 async def test_an_outcome_whose_write_failed_is_written_later(node, store, clock, failing):
     """The store is away for a minute; the receiver is called once, and the outcome is kept."""
     timers = [await node.create() for _ in range(50)]

@@ -196,6 +196,6 @@ class Engine:
     def _is_in_hand(self, id_: str, version: int) -> bool:
         return (
             self.committer.holds(id_)
-            or self.dispatcher.is_in_doubt(id_)
+            or self.dispatcher.is_claiming(id_)
             or self.targets.is_waiting(id_, version)
         )

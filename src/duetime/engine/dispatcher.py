@@ -51,6 +51,7 @@ class Dispatcher:
         self._largest = largest
         self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
+        self._claiming: set[str] = set()
         self.is_full = False
 
     async def step(self) -> float:
@@ -83,13 +84,19 @@ class Dispatcher:
     async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
         holds_until = self._clock.monotonic() + self._claim_for / 1000
         changes = [self._starting(timer, now) for _, timer in begun]
+        self._claiming = {timer.id for _, timer in begun}
         try:
             won = await self._store.apply(changes)
         except Exception:
             for (name, timer), change in zip(begun, changes, strict=True):
+                if timer.id in self._doubtful:
+                    self._give_back(name, timer)  # there were two of it
+                    continue
                 claim = Claim(timer=change.new, holds_until=holds_until)
                 self._doubtful[timer.id] = (name, claim)
             raise
+        finally:
+            self._claiming = set()
         for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
             if is_ours and change.new.status is Status.EXECUTING:
                 self._depart(name, Claim(timer=change.new, holds_until=holds_until))
@@ -108,9 +115,9 @@ class Dispatcher:
             return Change(timer, model.expire(timer, now))
         return Change(timer, model.claim(timer, self._node, now, self._claim_for))
 
-    def is_in_doubt(self, id_: str) -> bool:
-        """Tell whether a claim of this timer may have landed unheard."""
-        return id_ in self._doubtful
+    def is_claiming(self, id_: str) -> bool:
+        """Tell whether a claim of this timer is being written, or may have landed unheard."""
+        return id_ in self._claiming or id_ in self._doubtful
 
     async def stop(self) -> None:
         """Hand back what was claimed and has not been started."""
@@ -148,7 +155,9 @@ class Dispatcher:
         stored = await self._store.get(list(self._doubtful))
         doubtful, self._doubtful = self._doubtful, {}
         for (name, claim), timer in zip(doubtful.values(), stored, strict=True):
-            if claim.is_same_attempt(timer):
+            # What looks like this claim may be an earlier one that is being delivered already: a
+            # copy of the timer that was read before it can have come this far, and lost.
+            if claim.is_same_attempt(timer) and not self._committer.holds(claim.timer.id):
                 self._depart(name, claim)
             else:  # the reader will come across it again
                 self._give_back(name, claim.timer)
