@@ -31,7 +31,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     per_second: int = 200
     seconds: int = 30
     pending: tuple[int, ...] = (10_000, 100_000, 1_000_000)
-    turns: int = 3  # of the fewest and the most pending
+    turns: int = 5  # of the fewest and the most pending
     idle_seconds: int = 20
 
 

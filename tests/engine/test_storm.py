@@ -1,0 +1,225 @@
+"""A storm: receivers of every temper, users who change their minds, and a store that fails.
+
+The engine runs with all its loops on a clock ten times as fast as the world's, and with limits so
+small that every queue overflows. What happens when is left to chance; what must hold is not.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+
+import msgspec
+import pytest
+
+from duetime.engine import Engine, agenda, targets
+from duetime.errors import DuetimeError, StoreUnavailable
+from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
+from duetime.requests import CreateTimer, UpdateTimer
+from duetime.service import Service
+from duetime.stores.memory import MemoryStore
+
+SPEED = 10
+OK = Outcome(kind=Kind.OK, status_code=200)
+
+
+class FastClock:
+    """Real time, only faster: a FakeClock would order what here is meant to collide."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def monotonic(self) -> float:
+        return SPEED * (time.monotonic() - self._start)
+
+    def now(self) -> int:
+        return 1_750_000_000_000 + int(1000 * self.monotonic())
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0) / SPEED):
+                await event.wait()
+        return event.is_set()
+
+
+class StormyStore:
+    """Fails now and then: before a call, after it, or in the middle of a batch."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.store = MemoryStore()
+        self.rate = 0.05
+        self._chance = chance
+
+    def __getattr__(self, name):
+        method = getattr(self.store, name)
+
+        async def call(*args):
+            await asyncio.sleep(self._chance.random() * 0.002)
+            draw = self._chance.random() / self.rate if self.rate else 1
+            if draw < 0.4:
+                raise StoreUnavailable("before")
+            if draw < 0.6 and name == "apply":
+                await method(args[0][: len(args[0]) // 2])
+                raise StoreUnavailable("half of it")
+            answer = await method(*args)
+            if draw < 1:
+                raise StoreUnavailable("after")
+            await asyncio.sleep(self._chance.random() * 0.002)
+            return answer
+
+        return call
+
+
+class Receivers:
+    """Quick ones, slow ones, some that time out, some that fail; they see what reaches them."""
+
+    def __init__(self, clock: FastClock, chance: random.Random) -> None:
+        self.arrived: list[tuple[str, str, int]] = []  # timer, webhook id, attempt
+        self.wrong: list[str] = []
+        self.canceled: set[str] = set()
+        self._clock = clock
+        self._chance = chance
+
+    def problem(self, callback) -> None:
+        return None
+
+    def target(self, callback) -> str:
+        return callback.url
+
+    async def send(self, timer, is_mine) -> Outcome:
+        await asyncio.sleep(self._chance.choice([0, 0, 0.005]))
+        if not is_mine():
+            return Outcome(kind=Kind.UNSENT)
+        self.arrived.append((timer.id, timer.webhook_id, timer.progress.attempt))
+        if self._clock.now() < timer.execute_at:
+            self.wrong.append(f"{timer.id} came early")
+        if timer.id in self.canceled:
+            self.wrong.append(f"{timer.id} came after its cancel")
+        return await self._answer(timer.spec.callback.url)
+
+    async def _answer(self, url: str) -> Outcome:
+        temper = url.removeprefix("https://").partition("-")[0]
+        await asyncio.sleep({"slow": 0.05, "hanging": 0.1}.get(temper, 0))
+        is_bad_day = self._chance.random() < 0.4
+        if temper == "hanging" and is_bad_day:
+            return Outcome(kind=Kind.TIMEOUT, error="no answer", retryable=True)
+        if temper == "failing" and is_bad_day:
+            return Outcome(kind=Kind.HTTP, status_code=500, error="HTTP 500", retryable=True)
+        return OK
+
+    async def close(self) -> None:
+        pass
+
+
+class Users:
+    """They create, cancel, update, fire, pause and resume, at random."""
+
+    def __init__(self, service: Service, receivers: Receivers, chance: random.Random) -> None:
+        self._service = service
+        self._receivers = receivers
+        self._chance = chance
+        self._ids: list[str] = []
+
+    async def act(self) -> None:
+        with contextlib.suppress(DuetimeError):
+            if not self._ids or self._chance.random() < 0.5:
+                for _ in range(self._chance.choice([1, 1, 30])):
+                    await self._create()
+            else:
+                await self._change(self._chance.choice(self._ids[-300:]))
+
+    async def _create(self) -> None:
+        body = {
+            "delay": self._chance.choice(["0s", "0s", "1s", "3s"]),
+            "callback": self._callback(),
+            "retry_policy": {"max_attempts": 50, "initial_interval": "1s", "max_interval": "2s"},
+        }
+        timer, _ = await self._service.create(DEFAULT_TENANT, msgspec.convert(body, CreateTimer))
+        self._ids.append(timer.id)
+
+    async def _change(self, id_: str) -> None:
+        change = self._chance.choice(["cancel", "update", "update", "fire", "pause", "resume"])
+        if change == "update":
+            fields = self._chance.choice([{"callback": self._callback()}, {"delay": "2s"}])
+            body = msgspec.convert(fields, UpdateTimer)
+            await self._service.update(DEFAULT_TENANT, id_, body)
+            return
+        await getattr(self._service, change)(DEFAULT_TENANT, id_)
+        if change == "cancel":
+            self._receivers.canceled.add(id_)
+
+    def _callback(self) -> dict:
+        temper = self._chance.choice(["quick", "slow", "hanging", "failing"])
+        callback = {"type": "http", "url": f"https://{temper}-{self._chance.randrange(5)}.example/"}
+        if self._chance.random() < 0.15:
+            size = self._chance.choice([9_000, 50_000, 150_000])
+            callback["payload"] = msgspec.Raw(b'"' + b"x" * size + b'"')
+        return callback
+
+
+@pytest.fixture
+def cramped(monkeypatch):
+    monkeypatch.setattr(agenda, "CAPACITY", 300)
+    monkeypatch.setattr(agenda, "MOST_BYTES", 600_000)
+    monkeypatch.setattr(targets, "MOST_AWAY", 60)
+    monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 700_000)
+    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 500_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_storm(cramped, seed):
+    """None lost, none early, none after its cancel, no attempt number twice, and no counter off."""
+    chance = random.Random(seed)
+    clock, store = FastClock(), StormyStore(chance)
+    receivers = Receivers(clock, chance)
+    engine = Engine("node-1", store, receivers, clock, max_in_flight=60, target_concurrency=16)
+    engine.targets._queue, engine.targets._shared, engine.reader._page = 20, 60, 50
+    service = Service(store, receivers, clock, engine=engine)
+    users = Users(service, receivers, chance)
+    running = asyncio.create_task(engine.run())
+    for _ in range(250):
+        await users.act()
+    store.rate = 0
+    await settled(store.store, service)
+    await engine.stop(1.0)
+    await running
+
+    timers = store.store._timers.values()
+    assert {timer.status for timer in timers} <= {Status.COMPLETED, Status.CANCELED}
+    reached = {id_ for id_, _, _ in receivers.arrived}
+    assert reached >= {timer.id for timer in timers if timer.status is Status.COMPLETED}
+    assert receivers.wrong == []
+    assert [twice for twice, count in Counter(receivers.arrived).items() if count > 1] == []
+    assert counters(engine) == [0] * len(counters(engine))
+
+
+async def settled(store: MemoryStore, service: Service) -> None:
+    """Wait until no timer is left to do; those that are paused go on first."""
+    for timer in list(store._timers.values()):
+        if timer.status is Status.PAUSED:
+            await service.resume(DEFAULT_TENANT, timer.id)
+    async with asyncio.timeout(60):
+        while any(timer.wake_at is not None for timer in store._timers.values()):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def counters(engine: Engine) -> list[int]:
+    """All that must be zero when nothing is left to do."""
+    crowd, departures = engine.targets, engine.dispatcher._departures
+    lanes = (engine.agenda._in_time, engine.agenda._backlog)
+    return [
+        crowd.under_way,
+        crowd._load,
+        crowd._weight,
+        len(crowd._waiting),
+        len(crowd._away),
+        len(crowd._targets),
+        len(crowd._squeezed),
+        len(engine.committer),
+        len(departures._places),
+        len(departures._ready),
+        len(engine.agenda),
+        *(lane._weight for lane in lanes),
+    ]
