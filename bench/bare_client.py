@@ -21,6 +21,7 @@ from pyreqwest.http import Url
 
 from bench.requests import now_ms
 from duetime import ids, model
+from duetime.clock import SystemClock
 from duetime.delivery import headers
 from duetime.delivery.connections import Connections
 from duetime.delivery.receiver import Receiver
@@ -74,7 +75,7 @@ class Own:
     def __init__(self, port: int) -> None:
         self._receiver = Receiver(Url(f"http://127.0.0.1:{port}/"))
         self._host = f"127.0.0.1:{port}"
-        self._connections = Connections(most_at_rest=512, read_at_most=64 * 1024)
+        self._connections = Connections(SystemClock(), most_at_rest=512, read_at_most=64 * 1024)
 
     async def send(self, fields: dict[str, str]) -> None:
         head = headers.written("POST", PATH, self._host, fields)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyreqwest.http import Url
 
+from duetime.clock import SystemClock
 from duetime.delivery.connection import Unanswered
 from duetime.delivery.connections import Connections
 from duetime.delivery.http import HttpSender
@@ -184,7 +185,7 @@ def test_whatever_comes(wire: bytes, cuts: int, *, head: bool):
     async def main() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             origin = Origin(Url(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
-            connections = Connections(most_at_rest=10, read_at_most=200)
+            connections = Connections(SystemClock(), most_at_rest=10, read_at_most=200)
             connection = await connections.open(origin, "127.0.0.1", 5)
             with contextlib.suppress(Unanswered):
                 response = await connection.exchange(

@@ -9,6 +9,7 @@ import pytest
 from msgspec import Raw
 from pyreqwest.http import Url
 
+from duetime.clock import SystemClock
 from duetime.delivery import connections
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
@@ -204,7 +205,7 @@ async def test_receiver_that_closes_without_saying_so(sender: HttpSender, receiv
 
 async def test_nothing_is_kept_after_the_end(receiver: Receiver):
     """A connection that is given back after all were closed is closed too."""
-    kept = connections.Connections(most_at_rest=10, read_at_most=1000)
+    kept = connections.Connections(SystemClock(), most_at_rest=10, read_at_most=1000)
     connection = await kept.open(Origin(Url(receiver.url())), "127.0.0.1", 5)
     await asyncio.sleep(0)
     late = await kept.open(Origin(Url(receiver.url())), "127.0.0.1", 5)

@@ -31,6 +31,19 @@ class HangingSender:
         node.sender.send = hang
 
 
+def reads_of(store):
+    """The ids of the timers that are read from now on."""
+    read = []
+    get = store.get
+
+    async def note(ids):
+        read.extend(ids)
+        return await get(ids)
+
+    store.get = note
+    return read
+
+
 async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
     """500 timers to a hanging receiver, and the others start as if it were not there."""
     HangingSender(node)
@@ -82,14 +95,7 @@ async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
     clock.advance(10_000)
     for _ in range(30):
         await node.turn()
-    read = []
-    get = store.get
-
-    async def count(ids):
-        read.extend(ids)
-        return await get(ids)
-
-    store.get = count
+    read = reads_of(store)
     for _ in range(10):
         await node.turn()
     assert read == []
@@ -113,14 +119,7 @@ async def test_a_backlog_of_large_timers_is_read_about_once(store, clock):
     timers = [heavy(200) for _ in range(600)]
     await store.insert([Insert(timer) for timer in timers])
     clock.advance(3_600_000)
-    read = []
-    get = store.get
-
-    async def count(ids):
-        read.extend(ids)
-        return await get(ids)
-
-    store.get = count
+    read = reads_of(store)
     for _ in range(400):
         await node.turn()
     assert {id_ for id_, _ in node.sent} == {timer.id for timer in timers}

@@ -15,7 +15,7 @@ def at(wake_at, **overrides):
 
 def lines(timers):
     """The lines of the due index for these timers."""
-    return [Waking(timer.wake_at, timer.id, timer.version, timer.weight) for timer in timers]
+    return [Waking.of(timer) for timer in timers]
 
 
 async def test_what_wakes_until_then_is_due(store):

@@ -8,11 +8,13 @@ import sys
 
 import pytest
 
+from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores import sqlite_file
+from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.schema import Migration, migrations
 from duetime.stores.sqlite import SqliteStore
-from tests.factories import insert, make_timer
+from tests.factories import claim_of, insert, make_timer
 
 KNOWN = migrations("sqlite")
 
@@ -64,6 +66,28 @@ async def test_readers_cannot_write(sqlite):
     """The connections of the pool only read."""
     with pytest.raises(StoreUnavailable, match="readonly"):
         await sqlite._read(lambda connection: connection.execute("DELETE FROM timers"))
+
+
+async def test_timers_of_the_first_schema_go_on(database):
+    """A file from before timers had a weight is brought up to date, with all that is in it."""
+    timer = make_timer()
+    old = dict(zip(COLUMNS, to_columns(timer), strict=True))
+    del old["weight"]
+    names = ", ".join(f'"{name}"' for name in old)
+    connection = sqlite3.connect(database, isolation_level=None)
+    sqlite_file.migrate(connection, database, KNOWN[:1])
+    connection.execute(
+        f"INSERT INTO timers ({names}) VALUES ({', '.join('?' * len(old))})", list(old.values())
+    )
+    connection.close()
+    store = SqliteStore(database)
+    await store.migrate()
+    assert await store.get([timer.id]) == [timer]
+    [line] = await store.due(ids.ALL_SHARDS, None, timer.wake_at, 10)
+    assert line.place == (timer.wake_at, timer.id)
+    assert line.weight >= timer.weight
+    assert await store.apply([claim_of(timer)]) == [True]
+    await store.close()
 
 
 async def test_all_tables_are_strict(sqlite, database):

@@ -8,9 +8,9 @@ import asyncio
 import contextlib
 import socket
 import ssl
-import time
 from collections.abc import AsyncIterator
 
+from duetime.clock import Clock
 from duetime.delivery.connection import Connection
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.trust import trusting
@@ -31,7 +31,8 @@ class TlsFailed(Exception):
 class Connections:
     """The open ones. Those at rest are bounded: the one that has rested longest goes first."""
 
-    def __init__(self, *, most_at_rest: int, read_at_most: int) -> None:
+    def __init__(self, clock: Clock, *, most_at_rest: int, read_at_most: int) -> None:
+        self._clock = clock
         self._most_at_rest = most_at_rest
         self._read_at_most = read_at_most
         self._open: set[Connection] = set()
@@ -56,7 +57,7 @@ class Connections:
             if not kept:
                 del self._places[place]
             # The sweep may be late, as after a pause of the whole process.
-            if time.monotonic() < connection.rested_at + IDLE:
+            if self._clock.monotonic() < connection.rested_at + IDLE:
                 if connection.is_reusable and connection.is_quiet():
                     return connection
                 self.was_cut(connection)
@@ -69,7 +70,7 @@ class Connections:
         A request that is written at that moment is lost, and nobody knows whether it was read. A
         receiver that closes so soon has a new connection for each request for a while.
         """
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if now < connection.rested_at + SOON:
             self._cutting.pop(connection.place, None)
             self._cutting[connection.place] = now + NO_REUSE
@@ -111,7 +112,7 @@ class Connections:
         if self._is_closed or not connection.is_reusable:
             connection.close()
             return
-        now = connection.rested_at = time.monotonic()
+        now = connection.rested_at = self._clock.monotonic()
         if now < self._cutting.get(connection.place, 0):
             connection.close()
             return
@@ -134,7 +135,7 @@ class Connections:
         self._sweeping = None
         while self._at_rest:
             connection = next(iter(self._at_rest))
-            left = connection.rested_at + IDLE - time.monotonic()
+            left = connection.rested_at + IDLE - self._clock.monotonic()
             if left > 0:
                 self._sweeping = asyncio.get_running_loop().call_later(left, self._sweep)
                 return

@@ -70,7 +70,7 @@ class HttpSender:
         self._connect_timeout = connect_timeout / 1000
         self._most_receivers = most_receivers
         self._resolver = Resolver(clock, lookup)
-        self._connections = Connections(most_at_rest=most_at_rest, read_at_most=read_at_most)
+        self._connections = Connections(clock, most_at_rest=most_at_rest, read_at_most=read_at_most)
         self._receivers: dict[str, Receiver] = {}  # by origin
         self._targets: dict[str, _Target] = {}  # by URL
         self._closed = False

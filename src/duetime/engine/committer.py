@@ -125,7 +125,7 @@ class Committer:
         asked_at = self._clock.monotonic()
         try:
             won = await self._store.apply(changes)
-        except Exception:
+        except Exception:  # whatever it was, the write may have landed
             self._doubtful += ended + renewed
             self._ended.extendleft(reversed(ended))
             raise

@@ -87,7 +87,7 @@ class Dispatcher:
         self._claiming = {timer.id for _, timer in begun}
         try:
             won = await self._store.apply(changes)
-        except Exception:
+        except Exception:  # whatever it was, the write may have landed
             for (name, timer), change in zip(begun, changes, strict=True):
                 if timer.id in self._doubtful:
                     self._give_back(name, timer)  # there were two of it

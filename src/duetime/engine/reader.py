@@ -7,12 +7,13 @@ And it looks behind: whatever is due by now and in nobody's hands, be it late si
 written by another node, left executing by a dead one, or crowded out of the agenda.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
 from duetime.model import Timer
 from duetime.stores import Due, Store, Waking
+from duetime.stores.portions import portions
 
 # Behind every timer that wakes at its time: no id sorts after this.
 LAST_ID = "~"
@@ -116,7 +117,10 @@ class Reader:
     async def _note_down(self, lines: list[Waking], now: Millis) -> bool:
         """Read those that are in nobody's hands and find room; tells whether there were any."""
         has_news = False
-        for part in _portions([line for line in lines if self._is_wanted(line)]):
+        wanted = [line for line in lines if self._is_wanted(line)]
+        for part in portions(
+            wanted, lambda line: line.weight, heaviest=PORTION, longest=self._page
+        ):
             fitting = [line.id for line in part if self._has_room(line.wake_at, line.weight, now)]
             for timer in await self._store.get(fitting) if fitting else ():
                 if timer is not None and self._is_still_wanted(timer, now):
@@ -138,16 +142,3 @@ class Reader:
         has_room = self._agenda.has_room_for(wake_at, weight, now)
         self._has_refused = self._has_refused or not has_room
         return has_room
-
-
-def _portions(lines: list[Waking]) -> Iterator[list[Waking]]:
-    """Split lines, so that the timers of each part fit into memory easily."""
-    part, weight = list[Waking](), 0
-    for line in lines:
-        if part and weight + line.weight > PORTION:
-            yield part
-            part, weight = [], 0
-        part.append(line)
-        weight += line.weight
-    if part:
-        yield part

@@ -159,7 +159,7 @@ class Targets:
         return begun
 
     def places(self, name: str) -> int:
-        """How many attempts a receiver may have under way at once, as far as it goes."""
+        """How many places a receiver has earned."""
         target = self._targets.get(name)
         return FIRST_PLACES if target is None else target.places
 
@@ -214,9 +214,8 @@ class Targets:
     def _turn_away(self, target: Target, timer: Timer) -> None:
         """Send a timer back to the store, where it need not be read again for a while."""
         if len(self._away) < MOST_AWAY or timer.id in self._away:
-            line = Waking(timer.wake_at or 0, timer.id, timer.version, timer.weight)
             self._away[timer.id] = timer.version
-            target.away[timer.id] = line
+            target.away[timer.id] = Waking.of(timer)
         else:
             self.turned_away += 1
 

@@ -75,6 +75,11 @@ class Waking(NamedTuple):
     version: int
     weight: int
 
+    @classmethod
+    def of(cls, timer: Timer) -> "Waking":
+        """The line of a timer that wakes."""
+        return cls(timer.wake_at or 0, timer.id, timer.version, timer.weight)
+
     @property
     def place(self) -> Due:
         """Its place in the order of waking."""

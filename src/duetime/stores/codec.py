@@ -39,7 +39,7 @@ SCALARS = (
     "executed_at",
     "fingerprint",
 )
-# Those that are copies out of the spec or the id, written for the sake of indexes and never read.
+# Those that follow from the spec or the id: for indexes and choosing, not to read a timer back.
 DERIVED = ("shard", "name", "correlation_id", "weight")
 COLUMNS = (*SCALARS, *DERIVED, "progress", "spec")
 

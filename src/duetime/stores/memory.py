@@ -82,7 +82,7 @@ class MemoryStore:
     ) -> list[Waking]:
         self._check_open()
         waking = sorted(
-            Waking(timer.wake_at, timer.id, timer.version, timer.weight)
+            Waking.of(timer)
             for timer in self._timers.values()
             if timer.wake_at is not None and timer.wake_at <= before and timer.shard in shards
         )

@@ -6,7 +6,7 @@ as they are stored.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,6 +26,7 @@ from duetime.stores.codec import (
     to_json,
     to_timer,
 )
+from duetime.stores.portions import portions
 from duetime.stores.sqlite_values import LONGEST, fill_up, parts, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
@@ -74,20 +75,13 @@ def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | No
     return [found.get(id_) for id_ in asked]
 
 
-def _portions(connection: sqlite3.Connection, asked: list[str]) -> Iterator[list[str]]:
-    """Split what was asked for, so that each part fits easily into memory and into one text."""
+def _portions(connection: sqlite3.Connection, asked: list[str]) -> Iterable[list[str]]:
+    """Split what was asked for, so that each part fits into one text; the unknown fall out."""
     if len(asked) <= _FEW:
-        yield asked
-        return
-    weights = _decode_weights(_one(connection, WEIGHING, (to_json(asked),)) or "[]")
-    part, weight = list[str](), 0
-    for id_, more in weights:
-        if part and (len(part) == LONGEST or weight + more > _PORTION):
-            yield part
-            part, weight = [], 0
-        part.append(id_)
-        weight += more
-    yield part
+        return [asked]
+    text = _one(connection, WEIGHING, (to_json(asked),))
+    weights = dict(_decode_weights(text or "[]"))
+    return portions(weights, weights.__getitem__, heaviest=_PORTION, longest=LONGEST)
 
 
 def get_by_key(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Timer | None]:

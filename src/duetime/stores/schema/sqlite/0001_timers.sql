@@ -16,15 +16,13 @@ CREATE TABLE timers (
     fingerprint    TEXT,
     name           TEXT,
     correlation_id TEXT    NOT NULL,
-    weight         INTEGER NOT NULL,
     progress       TEXT    NOT NULL,
     spec           TEXT    NOT NULL,  -- last, so that a long one is not in the way of the others
     UNIQUE (tenant, "group", timer_id)
 ) STRICT;
 
--- What needs attention now, in the order of waking. It holds all that the engine asks it for, so
--- that no timer is read before it is known to be needed.
-CREATE INDEX timers_due ON timers (wake_at, id, shard, version, weight) WHERE wake_at IS NOT NULL;
+-- What needs attention now, in the order of waking; the shard is here so that it filters unread.
+CREATE INDEX timers_due ON timers (wake_at, id, shard) WHERE wake_at IS NOT NULL;
 
 -- What may be dropped.
 CREATE INDEX timers_finished ON timers (updated_at, shard)

@@ -1,0 +1,23 @@
+"""Portions: things split by their weight, so that what is read at once fits into memory easily."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+
+def portions(
+    items: Iterable[_Item], weigh: Callable[[_Item], int], *, heaviest: int, longest: int
+) -> Iterator[list[_Item]]:
+    """Split into parts of so much weight and so many items at most; one alone may be heavier."""
+    part: list[_Item] = []
+    weight = 0
+    for item in items:
+        more = weigh(item)
+        if part and (len(part) == longest or weight + more > heaviest):
+            yield part
+            part, weight = [], 0
+        part.append(item)
+        weight += more
+    if part:
+        yield part
