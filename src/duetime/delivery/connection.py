@@ -159,6 +159,7 @@ class Connection(asyncio.Protocol):
         "_poll",
         "_read_at_most",
         "_transport",
+        "exchanges",
         "is_reusable",
         "place",
         "rested_at",
@@ -175,6 +176,7 @@ class Connection(asyncio.Protocol):
         self.place = place  # where it leads: the origin and the address
         self.rested_at = 0.0  # on the monotonic clock, since when nobody uses it
         self.is_reusable = False
+        self.exchanges = 0  # that ended well
         self._is_tls = is_tls
         self._read_at_most = read_at_most
         self._on_lost = on_lost
@@ -199,6 +201,7 @@ class Connection(asyncio.Protocol):
             self.is_reusable = exchange.can_go_on and not self._transport.is_closing()
             if is_large and (self._is_tls or self._transport.get_write_buffer_size()):
                 self.is_reusable = False  # the answer came before the request was out
+            self.exchanges += 1
             return response
         finally:
             deadline.cancel()
@@ -215,7 +218,10 @@ class Connection(asyncio.Protocol):
         return True
 
     def is_quiet(self) -> bool:
-        """Tell whether nothing has come that the event loop has not told yet, such as the end."""
+        """Tell whether nothing has come that the event loop has not told yet, such as the end.
+
+        To ask costs little, but lets go of Python's lock.
+        """
         return not (_HAS_POLL and self._poll.poll(0))
 
     def close(self) -> None:

@@ -58,7 +58,9 @@ class Connections:
                 del self._places[place]
             # The sweep may be late, as after a pause of the whole process.
             if self._clock.monotonic() < connection.rested_at + IDLE:
-                if connection.is_reusable and connection.is_quiet():
+                # A receiver that closes after every answer shows it after the first.
+                is_proven = connection.exchanges > 1
+                if connection.is_reusable and (is_proven or connection.is_quiet()):
                     return connection
                 self.was_cut(connection)
             connection.close()
