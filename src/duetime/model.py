@@ -9,6 +9,7 @@ writes it if, and only if, the stored version is still the one that was read.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import msgspec
@@ -98,7 +99,7 @@ def callback_type(callback: Callback) -> str:
     return str(callback.__struct_config__.tag)
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """What the user asked for: everything about a timer that only the user changes."""
 
     callback: Callback
@@ -108,6 +109,16 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     correlation_id: str
     retry_policy: RetryPolicy = SINGLE_ATTEMPT
     deadline: Millis | None = None  # after execute_at; no attempt starts later than that
+
+    @cached_property
+    def weight(self) -> int:
+        """How many bytes of it the user chose; the engine asks for it again and again."""
+        headers = sum(len(name) + len(value) for name, value in self.callback.headers.items())
+        return headers + _length(self.callback.payload) + _length(self.metadata)
+
+
+def _length(value: Raw | UnsetType) -> int:
+    return 0 if value is UNSET else len(value)
 
 
 class Kind(StrEnum):
@@ -182,9 +193,7 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def weight(self) -> int:
         """About how many bytes it takes in memory: what the user sent, and some for the rest."""
-        callback = self.spec.callback
-        headers = sum(len(name) + len(value) for name, value in callback.headers.items())
-        return _LIGHTEST + headers + _length(callback.payload) + _length(self.spec.metadata)
+        return _LIGHTEST + self.spec.weight
 
     @property
     def webhook_id(self) -> str:
@@ -193,10 +202,6 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LIGHTEST = 2048
-
-
-def _length(value: Raw | UnsetType) -> int:
-    return 0 if value is UNSET else len(value)
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -139,6 +139,13 @@ class Receiver:
             writer.write(text[start : start + by])
             await asyncio.sleep(0)
 
+    async def _later(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer after so many seconds."""
+        await asyncio.sleep(float(dict(parse_qsl(urlsplit(request.path).query))["after"]))
+        await self._status(Request(b"GET /status/200 \r\n", b""), reader, writer)
+
     async def _hang(
         self, _: Request, reader: asyncio.StreamReader, __: asyncio.StreamWriter
     ) -> None:
@@ -171,6 +178,7 @@ class Receiver:
     _behaviours: dict[str, Callable[..., Awaitable[None]]] = {  # noqa: RUF012 - a constant
         "raw": _raw,
         "say": _say,
+        "later": _later,
         "hang": _hang,
         "reset": _reset,
         "endless": _endless,

@@ -1,7 +1,9 @@
 """Connections: used again where possible, given up where not, and never more than needed."""
 
 import asyncio
+import gc
 import socket
+import sys
 import threading
 from urllib.parse import quote
 
@@ -11,6 +13,7 @@ from pyreqwest.http import Url
 
 from duetime.clock import SystemClock
 from duetime.delivery import connections
+from duetime.delivery.connection import Connection
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
 from duetime.model import Kind
@@ -33,6 +36,53 @@ async def test_connection_is_used_again_after_head(sender: HttpSender, receiver:
         outcome = await sender.send(make_timer(receiver.url(), method=method), mine)
         assert outcome.kind is Kind.OK
     assert receiver.connections == 1
+
+
+async def test_timeout_is_each_attempts_own(sender: HttpSender, receiver: Receiver):
+    """Attempts that share a connection do not share timeouts, be the next one shorter or longer."""
+    patient = make_timer(receiver.url(), timeout=600_000)
+    assert (await sender.send(patient, mine)).kind is Kind.OK
+    hanging = make_timer(receiver.url("/hang"), timeout=50)
+    assert (await sender.send(hanging, mine)).kind is Kind.TIMEOUT
+    assert receiver.connections == 1
+    hasty = make_timer(receiver.url(), timeout=100)
+    await sender.send(hasty, mine)
+    slow = make_timer(receiver.url("/later?after=0.2"), timeout=600_000)
+    assert (await sender.send(slow, mine)).kind is Kind.OK
+
+
+@pytest.mark.parametrize("path", ["/status/200", "/status/500", "/reset", "/hang", "/say?text=no"])
+async def test_nothing_is_kept_of_an_attempt(sender: HttpSender, receiver: Receiver, path: str):
+    """However it ended, its payload and its connection do not wait for a collection."""
+    payload = Raw(b'{"much": "of it"}')
+    references = sys.getrefcount(payload)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            timer = make_timer(receiver.url(path), payload=payload, timeout=100)
+            await sender.send(timer, mine)
+            del timer
+        await until(lambda: sys.getrefcount(payload) == references)
+        await sender.close()
+        await until(lambda: not any(isinstance(kept, Connection) for kept in gc.get_objects()))
+    finally:
+        gc.enable()
+
+
+async def test_nothing_is_kept_of_an_attempt_that_was_refused(sender: HttpSender):
+    """Nor if there never was a connection."""
+    payload = Raw(b'{"much": "of it"}')
+    references = sys.getrefcount(payload)
+    gc.collect()
+    gc.disable()
+    try:
+        url = f"http://127.0.0.1:{free_port()}/"
+        outcome = await sender.send(make_timer(url, payload=payload), mine)
+        assert outcome.kind is Kind.NETWORK
+        await until(lambda: sys.getrefcount(payload) == references)
+    finally:
+        gc.enable()
 
 
 async def test_concurrent_attempts(sender: HttpSender, receiver: Receiver):

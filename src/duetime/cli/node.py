@@ -42,6 +42,9 @@ def run_node(settings: Settings, *, dev: bool) -> int:
     # is wasted.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    # The thread that writes needs Python's lock a few times for every commit, and then waits for it
+    # up to this long while the event loop is busy.
+    sys.setswitchinterval(0.0005)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_run(settings, dev=dev))
 

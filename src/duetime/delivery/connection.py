@@ -6,6 +6,7 @@ take a request back, which closing the connection does.
 """
 
 import asyncio
+import math
 import select
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -55,28 +56,45 @@ class Response(NamedTuple):
         return None
 
 
-class _Exchange:
-    """One request's answer, as it comes in. The parser calls the ``on_`` methods."""
+class _Answers:
+    """What comes in on a connection: one answer after the other, each to a request.
+
+    The parser calls the ``on_`` methods.
+    """
 
     __slots__ = ("_has_head", "_headers", "_is_head", "_parser", "_received", "answer", "can_go_on")
 
-    def __init__(self, answer: asyncio.Future[Response], *, is_head: bool) -> None:
+    def __init__(self) -> None:
+        self._is_head = False
+        self._parser = self._new_parser()
+
+    def expect(self, answer: asyncio.Future[Response], *, is_head: bool) -> None:
+        """Wait for an answer; that to a HEAD has no body, whatever its headers say."""
+        if self._is_head:
+            self._parser = self._new_parser()  # the last one still waits for a body
         self.answer = answer
         self.can_go_on = False  # with another exchange on the same connection
-        self._is_head = is_head  # the method: its answer has no body
+        self._is_head = is_head
         self._has_head = False  # the answer: its headers are complete
         self._headers: list[tuple[bytes, bytes]] = []
         self._received = 0
-        self._parser = HttpResponseParser(self)
+
+    def _new_parser(self) -> Any:
+        parser = HttpResponseParser(self)
         # The receiver may have done its work by now: its answer counts even if it is not written
         # quite as it should be. What could be smuggled in by that has no way to go from here.
-        self._parser.set_dangerous_leniencies(
+        parser.set_dangerous_leniencies(
             lenient_headers=True,
             lenient_chunked_length=True,
             lenient_transfer_encoding=True,
             lenient_optional_cr_before_lf=True,
             lenient_spaces_after_chunk_size=True,
         )
+        return parser
+
+    def forget(self) -> None:
+        """Wait no longer."""
+        del self.answer
 
     def release(self) -> None:
         """Let go of the parser: the two hold each other, which only a collection would notice."""
@@ -152,8 +170,12 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_exchange",
+        "_alarm",
+        "_alarm_at",
+        "_answers",
+        "_deadline",
         "_is_tls",
+        "_is_under_way",
         "_loop",
         "_on_lost",
         "_poll",
@@ -182,7 +204,11 @@ class Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
-        self._exchange: _Exchange | None = None
+        self._answers = _Answers()
+        self._is_under_way = False  # an exchange
+        self._deadline = 0.0  # its own, on the event loop's clock
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
         self._poll: Any = select.poll() if _HAS_POLL else None
 
     async def exchange(
@@ -193,20 +219,44 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             raise NothingCame("the connection was closed")
         answer: asyncio.Future[Response] = self._loop.create_future()
-        exchange = self._exchange = _Exchange(answer, is_head=is_head)
-        deadline = self._loop.call_later(seconds, exchange.fail, TimeoutError())
+        self._answers.expect(answer, is_head=is_head)
+        self._is_under_way = True
         try:
+            self._wait_at_most(seconds)
             is_large = self._write(head, memoryview(body))
             response = await answer
-            self.is_reusable = exchange.can_go_on and not self._transport.is_closing()
+            self.is_reusable = self._answers.can_go_on and not self._transport.is_closing()
             if is_large and (self._is_tls or self._transport.get_write_buffer_size()):
                 self.is_reusable = False  # the answer came before the request was out
             self.exchanges += 1
             return response
         finally:
-            deadline.cancel()
-            self._exchange = None
-            exchange.release()
+            self._is_under_way = False
+            # A failure holds this frame and thereby the request: nothing here may hold the failure.
+            self._answers.forget()
+            del answer
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """Set the alarm. It is left as it is between exchanges: setting it costs more than that."""
+        self._deadline = self._loop.time() + seconds
+        if self._deadline < self._alarm_at:
+            self._set_alarm(seconds)
+
+    def _set_alarm(self, seconds: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_later(seconds, self._on_alarm)
+        self._alarm_at = self._deadline
+
+    def _on_alarm(self) -> None:
+        self._alarm, self._alarm_at = None, math.inf
+        if not self._is_under_way:
+            return
+        left = self._deadline - self._loop.time()
+        if left > 0:  # it was set for an exchange before this one
+            self._set_alarm(left)
+        else:
+            self._answers.fail(TimeoutError())
 
     def _write(self, head: bytes, body: memoryview) -> bool:
         """Write a request, at once and without a copy if it is large; tell whether it is."""
@@ -227,8 +277,8 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close it; an exchange that is under way ends without an answer."""
         self.is_reusable = False
-        if self._exchange is not None:
-            self._exchange.fail(GivenUp())
+        if self._is_under_way:
+            self._answers.fail(GivenUp())
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -240,18 +290,21 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_reusable = False
-        if self._exchange is not None:
-            self._exchange.end(exc)
+        if self._is_under_way:
+            self._answers.end(exc)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._answers.release()
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._exchange is None:
-            self.close()  # nobody asked
+        if self._is_under_way:
+            self._answers.feed(data, self._read_at_most)
         else:
-            self._exchange.feed(data, self._read_at_most)
+            self.close()  # nobody asked
 
     def eof_received(self) -> None:
         """The other side says no more, which may be long before the connection is lost."""
         self.is_reusable = False
-        if self._exchange is not None:
-            self._exchange.end(None)
+        if self._is_under_way:
+            self._answers.end(None)

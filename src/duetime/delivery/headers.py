@@ -1,7 +1,8 @@
 """The headers of a callback request, and which of them are whose.
 
 Duetime's own come first, the timer's replace them, and the ``webhook-*`` ones, which a signature
-vouches for, are set last. Names are in lower case here; on the wire they are in title case.
+vouches for, are set last. Names are in title case here and on the wire: receivers should not care
+for it, and some do.
 """
 
 import re
@@ -50,7 +51,6 @@ _LENGTH_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
 # Timers that are due together are sent together, and writing a date is slow.
 _due = lru_cache(maxsize=256)(to_rfc3339)
 
-# Receivers should not care for the case of a name, and some do.
 _spelled = lru_cache(maxsize=1024)(str.title)
 
 
@@ -87,29 +87,28 @@ def build(
     """Write the headers of one attempt."""
     body = b"" if callback.payload is UNSET else callback.payload
     webhook_id = timer.webhook_id
-    attempt = str(timer.progress.attempt)
     # The trace is the occurrence, and the span is the attempt.
     trace, span = _trace_id(timer), getrandbits(64) or 1
     headers = {
-        "accept": "*/*",
-        "user-agent": USER_AGENT,
-        "x-timer-id": timer.id,
-        "x-timer-attempt": attempt,
-        "x-timer-due": _due(timer.execute_at),
-        "x-correlation-id": header_safe(timer.spec.correlation_id),
-        "traceparent": f"00-{trace}-{span:016x}-01",
+        "Accept": "*/*",
+        "User-Agent": USER_AGENT,
+        "X-Timer-Id": timer.id,
+        "X-Timer-Attempt": str(timer.progress.attempt),
+        "X-Timer-Due": _due(timer.execute_at),
+        "X-Correlation-Id": header_safe(timer.spec.correlation_id),
+        "Traceparent": f"00-{trace}-{span:016x}-01",
     }
     if callback.payload is not UNSET:
-        headers["content-type"] = "application/json"
+        headers["Content-Type"] = "application/json"
     for name, value in callback.headers.items():
-        headers[name.lower()] = value
+        headers[_spelled(name)] = value
     if callback.payload is not UNSET or callback.method in _LENGTH_EXPECTED:
-        headers["content-length"] = str(len(body))
+        headers["Content-Length"] = str(len(body))
     timestamp = now // 1000
-    headers["webhook-id"] = webhook_id
-    headers["webhook-timestamp"] = str(timestamp)
+    headers["Webhook-Id"] = webhook_id
+    headers["Webhook-Timestamp"] = str(timestamp)
     if secrets:
-        headers["webhook-signature"] = signatures(secrets, webhook_id, timestamp, body)
+        headers["Webhook-Signature"] = signatures(secrets, webhook_id, timestamp, body)
     return headers
 
 
@@ -119,12 +118,12 @@ def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> by
     ValueError if a header holds what could be read as another one, or a second request: however
     it came to be stored, it is not sent.
     """
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{_spelled(name)}: {value}" for name, value in headers.items()]
-    text = "\r\n".join(lines)
-    if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):
+    fields = "\r\n".join(map(": ".join, headers.items()))
+    text = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n\r\n"
+    expected = len(headers) + 3  # the request, the host and the end have lines as well
+    if text.count("\n") != expected or text.count("\r") != expected:
         raise ValueError("a header has more than one line")
-    return f"{text}\r\n\r\n".encode("ascii")
+    return text.encode("ascii")
 
 
 def _trace_id(timer: Timer) -> str:
