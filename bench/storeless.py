@@ -1,6 +1,7 @@
 """Duetime's API on a store that answers at once and keeps nothing: the ceiling of every create.
 
-Routing, authentication, decoding, checking, the service and the answer are the real ones.
+Routing, authentication, decoding, checking, the service and the answer are the real ones, and so
+is the set-up of the interpreter.
 """
 
 import sys
@@ -11,6 +12,7 @@ import uvloop
 from bench.requests import KEY
 from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
+from duetime.cli.interpreter import tune
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
@@ -29,6 +31,7 @@ class ForgetfulStore(MemoryStore):
 
 async def serve(port: int) -> None:
     """Answer creates until ended."""
+    tune()
     clock = SystemClock()
     service = Service(ForgetfulStore(), HttpSender(clock, Egress.parse("127.0.0.0/8")), clock)
     server = ApiServer(create_app(service, KEY), drain_for=1)

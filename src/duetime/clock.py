@@ -46,6 +46,7 @@ class SystemClock:
         return True
 
 
+@lru_cache(maxsize=1024)  # timers that are created or due together show the same times
 def to_rfc3339(at: Millis) -> str:
     """Write a time as the API shows it: UTC, with milliseconds only where there are any."""
     seconds, millis = divmod(at, 1000)
@@ -53,7 +54,7 @@ def to_rfc3339(at: Millis) -> str:
     return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
 
 
-@lru_cache(maxsize=1024)  # every create shows three times, and most of them lie close together
+@lru_cache(maxsize=1024)  # and others lie close together
 def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 

@@ -88,7 +88,34 @@ async def test_what_queued_up_shares_a_commit(sqlite):
     answers = await queued(sqlite, *(sqlite.insert([Insert(timer)]) for timer in timers))
     assert answers == [[None]] * 20
     assert run.count("COMMIT") == 2  # the one that held the writer, and one for all the others
+    assert sum(statement.startswith("INSERT INTO timers") for statement in run) == 1
     assert await sqlite.get([timer.id for timer in timers]) == timers
+
+
+async def test_calls_of_different_kinds_keep_their_order_and_their_answers(sqlite):
+    """Calls of the same kind are written as one, but not past a call of another kind."""
+    first, second, third = make_timer(), make_timer(), make_timer()
+    stale = make_timer()
+    rival = make_timer(timer_id=first.timer_id, group=first.group)
+    answers = await queued(
+        sqlite,
+        sqlite.insert([Insert(first), Insert(second)]),
+        sqlite.insert([]),
+        sqlite.insert([Insert(rival)]),
+        sqlite.apply([Change(first, claimed(first))]),
+        sqlite.apply([Change(stale, claimed(stale)), Change(second, claimed(second))]),
+        sqlite.apply([Change(first, claimed(first))]),
+        sqlite.insert([Insert(rival), Insert(third)]),
+    )
+    assert answers == [
+        [None, None],
+        [],
+        [first],
+        [True],
+        [False, True],
+        [False],
+        [claimed(first), None],
+    ]
 
 
 async def test_one_failing_call_does_not_fail_its_neighbours(sqlite):

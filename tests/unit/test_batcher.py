@@ -44,20 +44,59 @@ async def test_first_goes_out_alone_and_at_once():
 
 
 async def test_those_that_arrive_meanwhile_go_together():
-    """What arrives during a write is the next write, in the order of arrival."""
+    """What arrives while all writes are under way is the next write, in the order of arrival."""
     writing = Writing()
-    batcher = Batcher(writing)
+    batcher = Batcher(writing, at_once=2)
     [first] = await submitted(batcher, 1)
     await writing.begun.acquire()
-    rest = await submitted(batcher, 2, 3, 4)
-    assert writing.batches == [[1]]
+    [second] = await submitted(batcher, 2)
+    await writing.begun.acquire()
+    assert writing.batches == [[1], [2]]
+    rest = [task for item in (3, 4, 5) for task in await submitted(batcher, item)]
+    assert writing.batches == [[1], [2]]
     writing.gate.release()
     await writing.begun.acquire()
-    assert writing.batches == [[1], [2, 3, 4]]
+    assert writing.batches == [[1], [2], [3, 4, 5]]
     assert await first == "1"
-    assert not any(task.done() for task in rest)
+    assert not any(task.done() for task in (second, *rest))
     writing.gate.release()
-    assert await asyncio.gather(*rest) == ["2", "3", "4"]
+    writing.gate.release()
+    assert await second == "2"
+    assert await asyncio.gather(*rest) == ["3", "4", "5"]
+
+
+async def test_those_that_arrive_in_one_turn_go_together():
+    """Calls that are made at the same time are one write, also if more could be under way."""
+    writing = Writing()
+    tasks = await submitted(Batcher(writing), 1, 2, 3)
+    writing.gate.release()
+    assert await asyncio.gather(*tasks) == ["1", "2", "3"]
+    assert writing.batches == [[1, 2, 3]]
+
+
+async def test_nobody_waits_for_a_writer_that_has_just_ended():
+    """A call made in the very turn in which the last write ends is written too."""
+    turns = 0
+
+    async def write(items: Sequence[int]) -> list[str]:
+        nonlocal turns
+        for _ in range(turns % 5):
+            await asyncio.sleep(0)
+        turns += 1
+        return [str(item) for item in items]
+
+    batcher = Batcher(write, at_once=1)
+
+    async def call_again_and_again(pause: int) -> None:
+        for item in range(100):
+            assert await batcher.submit(item) == str(item)
+            for _ in range(pause):
+                await asyncio.sleep(0)
+
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(call_again_and_again(pause) for pause in range(7)))
+        for item in range(100):  # and alone, when nobody comes after it
+            assert await batcher.submit(item) == str(item)
 
 
 async def test_largest():

@@ -1,7 +1,6 @@
 """A node: the store, the engine and the API, put together, started, and stopped in order."""
 
 import asyncio
-import gc
 import logging
 import os
 import secrets
@@ -17,6 +16,7 @@ from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
 from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
+from duetime.cli.interpreter import tune
 from duetime.cli.limits import allow_open_files
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
@@ -38,13 +38,7 @@ def run_node(settings: Settings, *, dev: bool) -> int:
     """Run a node until a signal ends it; the answer is the exit code."""
     logs.configure(settings.log_level, settings.log_format)
     allow_open_files(settings.max_in_flight)
-    # Timers are short-lived and have no cycles: looking for some after every few hundred of them
-    # is wasted.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    # The thread that writes needs Python's lock a few times for every commit, and then waits for it
-    # up to this long while the event loop is busy.
-    sys.setswitchinterval(0.0005)
+    tune()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_run(settings, dev=dev))
 

@@ -48,9 +48,6 @@ _QUOTED_SAFE = "".join(set(punctuation) - {"%"}) + ascii_letters + digits
 # A receiver may insist on being told that there is no body where one is usual.
 _LENGTH_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
 
-# Timers that are due together are sent together, and writing a date is slow.
-_due = lru_cache(maxsize=256)(to_rfc3339)
-
 _spelled = lru_cache(maxsize=1024)(str.title)
 
 
@@ -94,7 +91,7 @@ def build(
         "User-Agent": USER_AGENT,
         "X-Timer-Id": timer.id,
         "X-Timer-Attempt": str(timer.progress.attempt),
-        "X-Timer-Due": _due(timer.execute_at),
+        "X-Timer-Due": to_rfc3339(timer.execute_at),
         "X-Correlation-Id": header_safe(timer.spec.correlation_id),
         "Traceparent": f"00-{trace}-{span:016x}-01",
     }

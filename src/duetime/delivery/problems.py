@@ -4,6 +4,7 @@ This runs on every create, so the usual case costs a few microseconds and nothin
 """
 
 import re
+from functools import lru_cache
 
 from msgspec import UNSET
 from pyreqwest.http import Url
@@ -35,6 +36,7 @@ def problem_of(callback: HttpCallback) -> str | None:
     )
 
 
+@lru_cache(maxsize=1024)  # most timers of a user go to the same few
 def _problem_of_url(text: str) -> str | None:
     if len(text) > LONGEST_URL:
         return f"callback.url: must be at most {LONGEST_URL} characters"

@@ -88,7 +88,7 @@ class SqliteStore:
                 self._readers.get().close()
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
-        return await self._write(writes.insert, inserts)
+        return await self._open_writer().write_batch(writes.insert, inserts)
 
     async def get(self, ids: Sequence[str]) -> list[Timer | None]:
         return await self._read(reads.get, ids)
@@ -97,7 +97,7 @@ class SqliteStore:
         return await self._read(reads.get_by_key, keys)
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
-        return await self._write(writes.apply, changes)
+        return await self._open_writer().write_batch(writes.apply, changes)
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int

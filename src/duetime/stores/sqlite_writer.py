@@ -2,7 +2,7 @@
 
 A commit that survives power loss costs an fsync, far more than what it writes. So whatever has
 queued up while the writer was busy shares the next transaction, and nobody is answered before it
-is committed.
+is committed. Calls next to each other that do the same work share its statements as well.
 
 A call that fails must not fail those it shares a transaction with. Savepoints would see to that
 at the price of two more statements for each call; instead, the rare transaction in which a call
@@ -14,18 +14,21 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from duetime.stores.sqlite_file import translate
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
+BatchWork: TypeAlias = Callable[[sqlite3.Connection, Sequence[Any]], list[Any]]
 
 MAX_SHARING = 256  # calls in a transaction
 
 
 class _Call(NamedTuple):
-    work: Work
+    work: BatchWork
+    batch: Sequence[Any]
     answer: asyncio.Future[Any]
 
 
@@ -47,9 +50,15 @@ class Writer:
 
     async def write(self, work: Work) -> Any:
         """Do the work in a transaction; return once it is committed."""
+        (answer,) = await self.write_batch(lambda connection, _: [work(connection)], [None])
+        return answer
+
+    async def write_batch(self, work: BatchWork, batch: Sequence[Any]) -> list[Any]:
+        """Do the work on all of a batch, likewise, and answer for each."""
         answer = self._loop.create_future()
-        self._queue.put(_Call(work, answer))
-        return await answer
+        self._queue.put(_Call(work, batch, answer))
+        answers: list[Any] = await answer
+        return answers
 
     async def close(self) -> None:
         """End the thread and its connection, after all that was queued before."""
@@ -83,7 +92,7 @@ class Writer:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             is_working = True
-            results = [call.work(self._connection) for call in calls]
+            results = self._work(calls)
             is_working = False
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
@@ -92,6 +101,15 @@ class Writer:
                 return [settled for call in calls for settled in self._settle([call])]
             return [_Settled(call, None, translate(error)) for call in calls]
         return [_Settled(call, result, None) for call, result in zip(calls, results, strict=True)]
+
+    def _work(self, calls: list[_Call]) -> list[list[Any]]:
+        """Do the work of all calls; of those next to each other with the same work, in one go."""
+        results: list[list[Any]] = []
+        for work, alike in groupby(calls, lambda call: call.work):
+            batches = [call.batch for call in alike]
+            answers = iter(work(self._connection, list(chain.from_iterable(batches))))
+            results += [list(islice(answers, len(batch))) for batch in batches]
+        return results
 
     def _roll_back(self) -> None:
         # Where SQLite cannot reach its file any more, the next BEGIN says so to whoever comes next.
