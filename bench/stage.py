@@ -31,7 +31,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     per_second: int = 200
     seconds: int = 30
     pending: tuple[int, ...] = (10_000, 100_000, 1_000_000)
-    turns: int = 5  # of the fewest and the most pending
+    turns: int = 9  # of each of these,
+    turn_seconds: int = 15  # so long
     idle_seconds: int = 20
 
 
@@ -42,6 +43,7 @@ QUICK = Sizes(
     seconds=5,
     pending=(1_000, 10_000),
     turns=1,
+    turn_seconds=5,
     idle_seconds=5,
 )
 

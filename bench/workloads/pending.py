@@ -30,9 +30,10 @@ async def run(stage: Stage) -> list[Figure]:
         for turn in range(stage.sizes.turns):
             for pending in reversed(sizes) if turn % 2 else sizes:
                 task = f"w4 {pending:,} pending, turn {turn + 1}"
-                async with duetime(databases[pending]) as server:
+                seconds, database = stage.sizes.turn_seconds, databases[pending]
+                async with duetime(database) as server:
                     streams[pending].append(
-                        await stream(stage, server, databases[pending], task, before=turn)
+                        await stream(stage, server, database, task, seconds=seconds, before=turn)
                     )
         figures = [
             figure

@@ -38,13 +38,19 @@ async def run(stage: Stage) -> list[Figure]:
 
 
 async def stream(
-    stage: Stage, server: Process, database: Path, task: str, *, before: int = 0
+    stage: Stage,
+    server: Process,
+    database: Path,
+    task: str,
+    *,
+    seconds: int | None = None,
+    before: int = 0,
 ) -> Streamed:
     """Send the stream through a server, and check that all of it arrived.
 
-    ``before`` is how many streams the database has seen already.
+    ``before`` is how many such streams the database has seen already.
     """
-    rate, count = stage.sizes.per_second, stage.sizes.per_second * stage.sizes.seconds
+    rate, count = stage.sizes.per_second, stage.sizes.per_second * (seconds or stage.sizes.seconds)
     await stage.sink.forget()
     stage.progress.begin(f"{task}, creating", count)
     start = requests.now_ms() + 500

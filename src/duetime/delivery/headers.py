@@ -115,10 +115,10 @@ def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> by
     ValueError if a header holds what could be read as another one, or a second request: however
     it came to be stored, it is not sent.
     """
-    fields = "\r\n".join(map(": ".join, headers.items()))
-    text = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n\r\n"
-    expected = len(headers) + 3  # the request, the host and the end have lines as well
-    if text.count("\n") != expected or text.count("\r") != expected:
+    fields = map(": ".join, headers.items())
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *fields, "", ""]
+    text = "\r\n".join(lines)
+    if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):
         raise ValueError("a header has more than one line")
     return text.encode("ascii")
 

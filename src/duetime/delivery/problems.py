@@ -36,10 +36,14 @@ def problem_of(callback: HttpCallback) -> str | None:
     )
 
 
-@lru_cache(maxsize=1024)  # most timers of a user go to the same few
 def _problem_of_url(text: str) -> str | None:
     if len(text) > LONGEST_URL:
         return f"callback.url: must be at most {LONGEST_URL} characters"
+    return _problem_of_short_url(text)
+
+
+@lru_cache(maxsize=1024)  # most timers go to the same few
+def _problem_of_short_url(text: str) -> str | None:
     if not _ABSOLUTE.match(text) or not text.isprintable():
         return _BAD_URL
     try:
