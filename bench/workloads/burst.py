@@ -11,10 +11,13 @@ CONCURRENCY = 128  # Duetime's own default for one receiver
 
 
 async def run(stage: Stage) -> list[Figure]:
-    """Callbacks a second from the first arrival to the last, beside those of bare clients."""
+    """Callbacks a second from the first arrival to the last, beside those of bare clients.
+
+    The ceiling is measured before and after: a shared machine is not the same for long.
+    """
     count = stage.sizes.burst
-    library = await _bare(stage, "pyreqwest", count)
     own = await _bare(stage, "own", count)
+    before = await _bare(stage, "pyreqwest", count)
     await stage.sink.forget()
     lead = 2_000 + count // 5  # milliseconds to create them in
     due = requests.now_ms() + lead
@@ -31,13 +34,14 @@ async def run(stage: Stage) -> list[Figure]:
             receipts = await stage.arrived(count, within=lead / 1000 + 60)
             cpu = server.cpu_seconds() - cpu
         check_stored(folder / "w2.db", count, "status = 'completed'")
+    after = await _bare(stage, "pyreqwest", count)
     return [
         Figure(
             workload="w2",
             what="burst, due at one instant",
             unit="callbacks/s",
             measured=receipts.per_second,
-            ceiling=library,
+            ceiling=(before + after) / 2,
             ceiling_is="bare pyreqwest",
             aim=Aim("ratio >=", 0.45),
             rival="5,790 graphile-worker",
