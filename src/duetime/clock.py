@@ -54,7 +54,7 @@ def to_rfc3339(at: Millis) -> str:
     return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
 
 
-@lru_cache(maxsize=1024)  # and others lie close together
+@lru_cache(maxsize=1024)  # those of others lie close together
 def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 

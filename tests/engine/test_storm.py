@@ -200,8 +200,12 @@ async def settled(store: MemoryStore, service: Service) -> None:
     for timer in list(store._timers.values()):
         if timer.status is Status.PAUSED:
             await service.resume(DEFAULT_TENANT, timer.id)
+
+    def is_busy() -> bool:
+        return any(timer.wake_at is not None for timer in store._timers.values())
+
     async with asyncio.timeout(60):
-        while any(timer.wake_at is not None for timer in store._timers.values()):  # noqa: ASYNC110
+        while is_busy():  # noqa: ASYNC110 - a store tells nobody
             await asyncio.sleep(0.05)
 
 
