@@ -94,7 +94,7 @@ class FlakyStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.store, name)
-        if name in {"migrate", "close"}:
+        if name in {"migrate", "close", "listen"}:
             return method
 
         async def call(*args: Any) -> Any:

@@ -24,6 +24,15 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await opened.close()
 
 
+@pytest.fixture(params=["memory"])
+async def hearing_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """An empty store of each kind that passes news on."""
+    opened = STORES[request.param](tmp_path)
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     """Where a test's SQLite file goes."""

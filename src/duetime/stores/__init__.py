@@ -22,7 +22,7 @@ it, and no driver's exception escapes it.
 An answer has one entry for each thing asked, in the order asked.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -74,16 +74,25 @@ class Waking(NamedTuple):
     id: str
     version: int
     weight: int
+    is_claimed: bool  # it is executing, and wakes when its claim runs out
 
     @classmethod
     def of(cls, timer: Timer) -> "Waking":
         """The line of a timer that wakes."""
-        return cls(timer.wake_at or 0, timer.id, timer.version, timer.weight)
+        is_claimed = timer.status is Status.EXECUTING
+        return cls(timer.wake_at or 0, timer.id, timer.version, timer.weight, is_claimed)
 
     @property
     def place(self) -> Due:
         """Its place in the order of waking."""
         return Due(self.wake_at, self.id)
+
+
+class News(msgspec.Struct, frozen=True, array_like=True):
+    """What other nodes had better hear of before they would find it by themselves."""
+
+    waking: tuple[Waking, ...] = ()  # timers that were just written, and wake soon
+    is_about_nodes: bool = False  # a node has come or gone
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,3 +199,17 @@ class Store(Protocol):
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers last changed before then, with their attempts; how many."""
+
+    async def announce(self, news: News) -> None:
+        """Pass news on to every node that listens, this one as well.
+
+        A hint like the due index: news may get lost, come late or twice, and an engine that has no
+        way to pass them on drops them. Nothing may depend on them but how soon a thing is noticed.
+        """
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        """From now on, call ``hear`` on the event loop with whatever is announced.
+
+        It is called with ``News(is_about_nodes=True)`` too when news may have been missed, because
+        a connection was lost for a while. ``hear`` must not raise, and must not take long.
+        """

@@ -4,13 +4,14 @@ It is what a test or a trial runs on, and what every other store must agree with
 anything, so that each runs as a whole: that is all its atomicity.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED, Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
 
 
 class MemoryStore:
@@ -22,6 +23,7 @@ class MemoryStore:
         self._attempts: dict[str, dict[tuple[int, int], Attempt]] = {}
         self._events: dict[str, Event] = {}
         self._records: dict[tuple[str, str], Record] = {}
+        self._listeners: list[Callable[[News], None]] = []
         self._closed = False
 
     async def migrate(self) -> None:
@@ -158,6 +160,14 @@ class MemoryStore:
             del self._ids[timer.tenant, timer.group, timer.timer_id]
             self._attempts.pop(timer.id, None)
         return len(done)
+
+    async def announce(self, news: News) -> None:
+        self._check_open()
+        for hear in self._listeners:
+            asyncio.get_running_loop().call_soon(hear, news)
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        self._listeners.append(hear)
 
     def _check_open(self) -> None:
         if self._closed:

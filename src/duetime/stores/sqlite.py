@@ -19,7 +19,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from duetime.clock import Millis
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores import sqlite_reads as reads
 from duetime.stores import sqlite_writes as writes
 from duetime.stores.sqlite_file import SYNCHRONOUS, open_reader, open_writer, translated
@@ -127,6 +127,12 @@ class SqliteStore:
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._write(writes.purge, reads.shard_list(shards), before, limit)
+
+    async def announce(self, news: News) -> None:
+        """Drop them: a file has no way to call. Processes that share one find by their polls."""
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        """Nobody will be heard."""
 
     async def _write(
         self,

@@ -121,8 +121,9 @@ def due(
 def waking(shards: str | None) -> str:
     """The due query: its parameters are before, wake_at and id of the last, shards, limit."""
     return (
-        "SELECT json_group_array(json_array(wake_at, id, version, weight)) FROM "
-        "(SELECT wake_at, id, version, weight FROM timers WHERE wake_at <= ?1 "
+        "SELECT json_group_array(json_array(wake_at, id, version, weight, "
+        "json(iif(status = 'executing', 'true', 'false')))) FROM "
+        "(SELECT wake_at, id, version, weight, status FROM timers WHERE wake_at <= ?1 "
         f"AND (wake_at, id) > (?2, ?3){in_shards(shards, 4)} "
         "ORDER BY wake_at, id LIMIT ?5)"
     )

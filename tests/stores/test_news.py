@@ -1,0 +1,30 @@
+"""News: what is passed on between nodes, where the engine has a way to do so."""
+
+import asyncio
+
+from duetime.stores import News, Waking
+from tests.factories import make_timer
+
+
+async def test_announcing_is_always_allowed(store):
+    """Whoever listens or not, and whether the engine can pass news on or not."""
+    await store.announce(News((Waking.of(make_timer()),)))
+    store.listen(lambda news: None)
+    await store.announce(News(is_about_nodes=True))
+    await store.announce(News())
+
+
+async def test_news_are_heard_as_they_were_announced(hearing_store):
+    """Every listener hears all of it, the announcing node as well."""
+    heard: asyncio.Queue[News] = asyncio.Queue()
+    hearing_store.listen(heard.put_nowait)
+    lines = tuple(Waking.of(make_timer()) for _ in range(500))
+    await hearing_store.announce(News(lines))
+    await hearing_store.announce(News(is_about_nodes=True))
+    about_timers: list[Waking] = []
+    async with asyncio.timeout(30):
+        while len(about_timers) < len(lines):
+            about_timers += (await heard.get()).waking
+        while not (await heard.get()).is_about_nodes:
+            pass
+    assert about_timers == list(lines)
