@@ -74,6 +74,7 @@ AttemptRow: TypeAlias = tuple[str, int, int, str, Millis, Millis, Millis | None,
 _decode_spec = msgspec.json.Decoder(Spec).decode
 decode_rows = msgspec.json.Decoder(list[Row]).decode
 decode_attempts = msgspec.json.Decoder(list[AttemptRow]).decode
+decode_event = msgspec.json.Decoder(Event).decode
 decode_events = msgspec.json.Decoder(list[Event]).decode
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
@@ -117,11 +118,11 @@ def to_columns(timer: Timer) -> tuple[Any, ...]:
     )
 
 
-def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw) -> Timer:
+def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw | str) -> Timer:
     """The timer of a row: its SCALARS, its progress, and its spec as JSON.
 
-    The spec is copied out of the answer that it came in: its payload refers to the bytes that it
-    was decoded from, and one timer must not hold a whole page of them in memory.
+    The spec must be a text of its own, not a part of a whole page: its payload refers to the bytes
+    that it was decoded from, and holds them in memory as long as the timer lives.
     """
     return Timer(
         id=scalars[0],
@@ -137,7 +138,7 @@ def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw) -> Timer:
         executed_at=scalars[10],
         fingerprint=scalars[11],
         progress=progress,
-        spec=_decode_spec(spec.copy()),
+        spec=_decode_spec(spec),
     )
 
 

@@ -5,6 +5,7 @@ from duetime.stores import Store
 
 _SUPPORTED = (
     "this version supports sqlite:///relative/path.db, sqlite:////absolute/path.db, "
+    "postgresql://user:password@host:5432/database, "
     "and memory:// (nothing survives the process: for tests and trials)"
 )
 
@@ -30,5 +31,18 @@ def open_store(url: str, *, sqlite_synchronous: str = "full") -> Store:
         from duetime.stores.sqlite import SqliteStore  # noqa: PLC0415
 
         return SqliteStore(path, synchronous=sqlite_synchronous)
+    if separator and scheme in {"postgresql", "postgres"}:
+        return _open_postgres(url)
     name = f"no store for {scheme}://" if separator else "the database URL has no scheme"
     raise ConfigurationError(f"{name}; {_SUPPORTED}")
+
+
+def _open_postgres(url: str) -> Store:
+    try:
+        from duetime.stores.postgres import PostgresStore  # noqa: PLC0415
+        from duetime.stores.postgres_address import Address  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            "PostgreSQL needs its driver: install it with pip install 'duetime[postgres]'"
+        ) from error
+    return PostgresStore(Address.parse(url))

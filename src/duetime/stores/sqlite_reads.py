@@ -236,7 +236,8 @@ _decode_records = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 
 def _timers(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[Timer]:
     text = _one(connection, statement, values)
-    return [] if text is None else [to_timer(*row) for row in decode_rows(text)]
+    rows = [] if text is None else decode_rows(text)
+    return [to_timer(scalars, progress, spec.copy()) for scalars, progress, spec in rows]
 
 
 def _one(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> str | None:

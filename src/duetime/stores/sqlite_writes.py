@@ -10,7 +10,7 @@ up who lost, and the others are written.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -31,6 +31,7 @@ from duetime.stores.codec import (
 )
 from duetime.stores.sqlite_reads import FINISHED, get, get_by_key, in_shards
 from duetime.stores.sqlite_values import fill_up, parts, values_list
+from duetime.stores.waves import waves
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")
 _RESCHEDULED = (*_MOVED_ON, "execute_at")
@@ -85,26 +86,11 @@ def _taken(connection: sqlite3.Connection, part: Sequence[Insert]) -> list[Timer
 def apply(connection: sqlite3.Connection, changes: Sequence[Change]) -> list[bool]:
     """Compare and set: tell for each change whether it was written."""
     won = [False] * len(changes)
-    for wave in _waves(changes):
+    for wave in waves(changes):
         for part in parts(wave):
             for place in _apply_part(connection, part):
                 won[place] = True
     return won
-
-
-def _waves(changes: Sequence[Change]) -> Iterator[list[tuple[int, Change]]]:
-    """Places and changes, such that no timer occurs twice in a wave and the order is kept."""
-    left = list(enumerate(changes))
-    while left:
-        wave: dict[str, tuple[int, Change]] = {}
-        later = []
-        for place, change in left:
-            if change.old.id in wave:
-                later.append((place, change))
-            else:
-                wave[change.old.id] = (place, change)
-        yield list(wave.values())
-        left = later
 
 
 def _apply_part(connection: sqlite3.Connection, part: Sequence[tuple[int, Change]]) -> list[int]:

@@ -1,10 +1,17 @@
 """The schema of each SQL engine, as numbered files that are run once each, in order.
 
 A file that has been released is never edited: what is wrong with it, the next one sets right.
+
+Where nodes of two versions may share the tables, a file says in its first line which older programs
+can live with it: ``-- oldest: 3`` are those that know the schema up to number 3. Without such a
+line, only those that know the file itself can.
 """
 
+import re
 from importlib import resources
 from typing import NamedTuple
+
+_OLDEST = re.compile(r"-- oldest: (\d+)\n")
 
 
 class Migration(NamedTuple):
@@ -13,6 +20,7 @@ class Migration(NamedTuple):
     number: int
     name: str
     script: str
+    oldest: int  # programs that know the schema up to here can live with this step
 
 
 def migrations(engine: str) -> list[Migration]:
@@ -22,7 +30,12 @@ def migrations(engine: str) -> list[Migration]:
         (file for file in folder.iterdir() if file.name.endswith(".sql")),
         key=lambda file: file.name,
     )
-    return [
-        Migration(int(file.name[:4]), file.name[5:].removesuffix(".sql"), file.read_text("utf-8"))
-        for file in files
-    ]
+    return [_read(file.name, file.read_text("utf-8")) for file in files]
+
+
+def _read(name: str, script: str) -> Migration:
+    number = int(name[:4])
+    found = _OLDEST.match(script)
+    return Migration(
+        number, name[5:].removesuffix(".sql"), script, int(found[1]) if found else number
+    )

@@ -1,0 +1,142 @@
+"""The PostgreSQL store: timers that several nodes look after.
+
+Each call is one statement, or a few, on a connection of a pool; each statement is a transaction of
+its own, and carries a whole batch. Heartbeats and other small documents have a connection to
+themselves, so that a node that is busy does not pass for dead.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
+
+import asyncpg
+
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import Attempt, Event, Timer
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.postgres_address import Address
+from duetime.stores.postgres_news import ANNOUNCING, Listener, channel_of, payloads
+from duetime.stores.postgres_pool import Pool
+from duetime.stores.postgres_reads import Reads
+from duetime.stores.postgres_schema import MIGRATE_WITHIN, migrate
+from duetime.stores.postgres_values import shard_set
+from duetime.stores.postgres_writes import Writes
+from duetime.stores.schema import migrations
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``."""
+
+    def __init__(self, address: Address) -> None:
+        self._schema = address.schema
+        self._pool = Pool(address, address.pool_size)
+        self._quick = Pool(address, 1)  # what must not queue up behind the rest
+        self._listener = Listener(self._quick, address.schema)
+        self._can_hear = not address.is_pooled
+        self._reads = Reads(address.schema)
+        self._writes = Writes(address.schema, self._reads)
+        # A search may take long. Some connections are always left to those who cannot wait.
+        self._searching = asyncio.Semaphore(max(address.pool_size // 3, 1))
+        self._is_open = False
+        self._is_closed = False
+
+    async def migrate(self) -> None:
+        self._check_not_closed()
+        known = migrations("postgres")
+        await self._pool.run(
+            lambda connection: migrate(connection, self._schema, known), MIGRATE_WITHIN
+        )
+        self._is_open = True
+
+    async def ping(self) -> None:
+        await self._run(self._reads.ping)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._listener.close()
+        await self._pool.close()
+        await self._quick.close()
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        return await self._run(self._writes.insert, inserts)
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        return await self._run(self._reads.get, ids)
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        return await self._run(self._reads.get_by_key, keys)
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        return await self._run(self._writes.apply, changes)
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Waking]:
+        return await self._run(self._reads.due, shard_set(shards), after, before, limit)
+
+    async def search(self, query: Query) -> Page:
+        async with self._searching:
+            return await self._run(self._reads.search, query)
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        return await self._run(self._reads.attempts, timer, after, limit)
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        return await self._run(self._reads.events, shard_set(shards), after, limit)
+
+    async def published(self, ids: Sequence[str]) -> None:
+        await self._run(self._writes.published, ids)
+
+    async def records(self, kind: str) -> list[Record]:
+        return await self._run_quickly(self._reads.records, kind)
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        return await self._run_quickly(self._writes.put_record, old, new)
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        return await self._run(self._writes.purge, shard_set(shards), before, limit)
+
+    async def announce(self, news: News) -> None:
+        pieces = list(payloads(news))
+        if pieces:
+            channel = channel_of(self._schema)
+            await self._run_quickly(
+                lambda connection: connection.execute(ANNOUNCING, channel, pieces)
+            )
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        if self._can_hear:
+            self._listener.add(hear)
+
+    async def _run(
+        self,
+        work: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        self._check_open()
+        return await self._pool.run(lambda connection: work(connection, *args, **kwargs))
+
+    async def _run_quickly(
+        self,
+        work: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        self._check_open()
+        return await self._quick.run(lambda connection: work(connection, *args, **kwargs))
+
+    def _check_open(self) -> None:
+        self._check_not_closed()
+        if not self._is_open:
+            raise StoreUnavailable("the store is not open yet: call migrate() first")
+
+    def _check_not_closed(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")

@@ -1,0 +1,158 @@
+"""The pool of connections to PostgreSQL: a bounded number, and a bounded wait for each thing.
+
+A connection whose answer did not come in time, or whose caller went away, is thrown away: what it
+was asked may still be under way, and nobody else must get to hear its answer.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import asyncpg
+
+from duetime.errors import StoreUnavailable
+from duetime.stores.postgres_address import Address
+from duetime.stores.postgres_errors import spoils_connection, translated
+
+T = TypeVar("T")
+
+# Seconds. The server gives up before we do, so that it can say why.
+CONNECT_WITHIN = 5.0
+FREE_WITHIN = 5.0  # a connection, when all are in use
+LOCK_WITHIN = 5.0
+ANSWER_WITHIN = 15.0
+_MARGIN = 5.0
+
+_SESSION = {
+    "application_name": "duetime",
+    "jit": "off",  # no statement of ours is worth compiling
+    "lock_timeout": str(int(LOCK_WITHIN * 1000)),
+    "statement_timeout": str(int(ANSWER_WITHIN * 1000)),
+    "idle_in_transaction_session_timeout": "60000",
+}
+
+
+class Pool:
+    """Connections that are opened as needed, and kept."""
+
+    def __init__(self, address: Address, size: int) -> None:
+        self._address = address
+        self._size = size
+        self._idle: list[asyncpg.Connection] = []  # the one used last is lent first
+        self._lent = 0  # or being opened
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._all_back = asyncio.Event()
+        self._all_back.set()
+        self._is_closed = False
+
+    async def run(
+        self, work: Callable[[asyncpg.Connection], Awaitable[T]], within: float = ANSWER_WITHIN
+    ) -> T:
+        """Do some work on a connection; StoreUnavailable if it fails or takes too long."""
+        with translated():
+            connection = await self._lend()
+            is_fine = False
+            try:
+                async with asyncio.timeout(within + _MARGIN):
+                    answer = await self._work(connection, work)
+                is_fine = True
+            except asyncpg.PostgresError as error:
+                is_fine = not spoils_connection(error)
+                raise
+            finally:
+                self._take_back(connection, is_fine=is_fine)
+            return answer
+
+    async def _work(
+        self, connection: asyncpg.Connection, work: Callable[[asyncpg.Connection], Awaitable[T]]
+    ) -> T:
+        if not self._address.is_pooled:
+            return await work(connection)
+        # A pooler lends its connection for a transaction: what belongs together needs one.
+        async with connection.transaction():
+            await connection.execute(_LIMITS)
+            return await work(connection)
+
+    async def connect(self) -> asyncpg.Connection:
+        """Open a connection, for whoever keeps one of his own."""
+        is_pooled = self._address.is_pooled
+        # Whether named statements survive is up to a pooler; without their names, they do.
+        return await asyncpg.connect(
+            self._address.dsn,
+            timeout=CONNECT_WITHIN,
+            statement_cache_size=0 if is_pooled else 200,
+            server_settings=None if is_pooled else _SESSION,
+        )
+
+    async def close(self) -> None:
+        """Let those under way finish, and close every connection."""
+        self._is_closed = True
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(StoreUnavailable("the store is closed"))
+        await self._all_back.wait()
+        while self._idle:
+            connection = self._idle.pop()
+            with suppress(Exception):
+                await connection.close(timeout=2)
+
+    async def _lend(self) -> asyncpg.Connection:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
+        if self._lent < self._size:
+            self._lent += 1
+            self._all_back.clear()
+        else:
+            await self._wait_for_turn()
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.is_closed():
+                    return connection
+            return await self.connect()
+        except BaseException:
+            self._pass_on_place()
+            raise
+
+    async def _wait_for_turn(self) -> None:
+        """Wait until somebody who is done passes on his place."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(FREE_WITHIN):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._pass_on_place()  # it came just when we gave up
+            if isinstance(error, TimeoutError):
+                raise StoreUnavailable(
+                    f"all {self._size} connections to PostgreSQL were in use for "
+                    f"{FREE_WITHIN:.0f} s: raise pool_size, or look for what keeps it busy"
+                ) from error
+            raise
+
+    def _take_back(self, connection: asyncpg.Connection, *, is_fine: bool) -> None:
+        if is_fine and not connection.is_closed():
+            self._idle.append(connection)
+        else:
+            connection.terminate()
+        self._pass_on_place()
+
+    def _pass_on_place(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._lent -= 1
+        if self._lent == 0:
+            self._all_back.set()
+
+
+_LIMITS = (
+    f"SET LOCAL lock_timeout = {int(LOCK_WITHIN * 1000)}; "
+    f"SET LOCAL statement_timeout = {int(ANSWER_WITHIN * 1000)}"
+)

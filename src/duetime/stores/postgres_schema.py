@@ -1,0 +1,73 @@
+"""The schema in a PostgreSQL database: brought up to date by one node, while the others wait.
+
+During a rolling upgrade, nodes of two versions share the tables. So a step of the schema says which
+programs can live with it: those that know the schema up to some number. Most steps only add, and
+say the number before their own.
+"""
+
+import asyncpg
+
+from duetime.errors import ConfigurationError
+from duetime.stores.schema import Migration
+
+# How long, in seconds, a step of the schema may take, or wait for another node to make it.
+MIGRATE_WITHIN = 600.0
+
+# Any number, so long as nobody else uses it for a lock of his own.
+_LOCK = 0x44554554
+
+
+async def migrate(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> None:
+    """Run the migrations that this schema has not seen yet, all or none."""
+    if await _newest(connection, schema, known) >= known[-1].number:
+        return  # as a rule; and it needs no right to change tables
+    async with connection.transaction():
+        await connection.execute(f"SET LOCAL statement_timeout = {int(MIGRATE_WITHIN * 1000)}")
+        await connection.execute(f"SET LOCAL lock_timeout = {int(MIGRATE_WITHIN * 1000)}")
+        # Of ten nodes that start at once one makes the tables; the others then find them made.
+        await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext($1))", schema)
+        newest = await _newest(connection, schema, known)
+        if newest >= known[-1].number:
+            return
+        await _make_schema(connection, schema)
+        await connection.execute(f"SET LOCAL search_path TO {schema}")
+        await connection.execute(
+            "CREATE TABLE IF NOT EXISTS schema_history "
+            "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, oldest INTEGER NOT NULL)"
+        )
+        for migration in known:
+            if migration.number > newest:
+                await connection.execute(migration.script)
+                await connection.execute(
+                    "INSERT INTO schema_history VALUES ($1, $2, $3)",
+                    migration.number,
+                    migration.name,
+                    migration.oldest,
+                )
+
+
+async def _newest(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> int:
+    """The number of the newest migration that was run; 0 if there was none."""
+    if await connection.fetchval("SELECT to_regclass($1)", f"{schema}.schema_history") is None:
+        return 0
+    [(newest, oldest)] = await connection.fetch(
+        f"SELECT coalesce(max(number), 0), coalesce(max(oldest), 0) FROM {schema}.schema_history"
+    )
+    if oldest > known[-1].number:
+        raise ConfigurationError(
+            f"the schema {schema} was made by a newer Duetime (it is at number {newest}, for "
+            f"programs that know {oldest}; this one knows {known[-1].number}): upgrade Duetime"
+        )
+    return int(newest)
+
+
+async def _make_schema(connection: asyncpg.Connection, schema: str) -> None:
+    if await connection.fetchval("SELECT to_regnamespace($1)", schema) is not None:
+        return
+    try:
+        await connection.execute(f"CREATE SCHEMA {schema}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise ConfigurationError(
+            f"this user of the database may not make the schema {schema}: let an administrator run "
+            f"CREATE SCHEMA {schema} AUTHORIZATION ...; or name another with DATABASE_SCHEMA"
+        ) from error

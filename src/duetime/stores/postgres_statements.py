@@ -1,0 +1,168 @@
+"""The statements that write a batch: what each array holds, and what is made of the arrays.
+
+Each is put together once for what a batch has in it, and then prepared by the driver.
+"""
+
+from functools import cache
+
+NEW_TIMER = {
+    "id": "uuid",
+    "tenant": "text",
+    '"group"': "text",
+    "timer_id": "text",
+    "execute_at": "bigint",
+    "created_at": "bigint",
+    "fingerprint": "text",
+    "name": "text",
+    "correlation_id": "text",
+    "spec": "text",
+}
+NEW_STATE = {
+    "wake_at": "bigint",
+    "updated_at": "bigint",
+    "executed_at": "bigint",
+    "version": "integer",
+    "weight": "integer",
+    "shard": "smallint",
+    "status": "text",
+    "progress": "text",
+}
+MOVED = {
+    "place": "integer",
+    "id": "uuid",
+    "old_version": "integer",
+    "version": "integer",
+    "status": "text",
+    "wake_at": "bigint",
+    "updated_at": "bigint",
+    "executed_at": "bigint",
+    "progress": "text",
+}
+REWRITTEN = {
+    "weight": "integer",
+    "execute_at": "bigint",
+    "fingerprint": "text",
+    "name": "text",
+    "correlation_id": "text",
+    "spec": "text",
+}
+ATTEMPT = {
+    "place": "integer",
+    "timer": "uuid",
+    "occurrence": "integer",
+    "attempt": "integer",
+    "node": "text",
+    "started_at": "bigint",
+    "finished_at": "bigint",
+    "next_at": "bigint",
+    "outcome": "text",
+}
+EVENT = {"place": "integer", "id": "uuid", "shard": "smallint", "body": "text"}
+TAG = {"place": "integer", "tenant": "text", "tag": "text", "timer": "uuid"}
+
+
+class _Arrays:
+    """Numbers the parameters of a statement: each set of rows is an array for each column."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def rows(self, name: str, fields: dict[str, str]) -> str:
+        """A set of rows, as a part of WITH."""
+        arrays = []
+        for kind in fields.values():
+            self._count += 1
+            arrays.append(f"${self._count}::{kind}[]")
+        return f"{name} AS (SELECT * FROM unnest({', '.join(arrays)}) AS w ({', '.join(fields)}))"
+
+
+@cache
+def inserting(schema: str, *, has_tags: bool, has_events: bool) -> str:
+    arrays = _Arrays()
+    timer, state = ", ".join(NEW_TIMER), ", ".join(NEW_STATE)
+    parts = [
+        arrays.rows("wanted", {"place": "integer", **NEW_TIMER, **NEW_STATE}),
+        (
+            f"stored AS (INSERT INTO {schema}.timers ({timer}) SELECT {timer} FROM wanted"
+            " ON CONFLICT DO NOTHING RETURNING id)"
+        ),
+        "won AS (SELECT wanted.* FROM wanted JOIN stored USING (id))",
+        (
+            f"begun AS (INSERT INTO {schema}.states (id, tenant, {state})"
+            f" SELECT id, tenant, {state} FROM won)"
+        ),
+    ]
+    if has_tags:
+        parts += [arrays.rows("tagged", TAG), _tagging(schema)]
+    if has_events:
+        parts += [arrays.rows("happened", EVENT), _telling(schema)]
+    return f"WITH {', '.join(parts)} SELECT place FROM won"
+
+
+@cache
+def updating(
+    schema: str, *, is_rewriting: bool, has_attempts: bool, has_events: bool, has_tags: bool
+) -> str:
+    arrays = _Arrays()
+    fields = {**MOVED, **REWRITTEN} if is_rewriting else MOVED
+    written = [name for name in MOVED if name not in {"place", "id", "old_version"}]
+    if is_rewriting:
+        written.append("weight")
+    sets = ", ".join(f"{name} = w.{name}" for name in written)
+    parts = [
+        arrays.rows("wanted", fields),
+        (
+            f"won AS (UPDATE {schema}.states s SET {sets} FROM wanted w"
+            " WHERE s.id = w.id AND s.version = w.old_version RETURNING w.place, s.id)"
+        ),
+    ]
+    if is_rewriting:
+        sets = ", ".join(f"{name} = w.{name}" for name in REWRITTEN if name != "weight")
+        parts.append(
+            f"rewritten AS (UPDATE {schema}.timers t SET {sets} "
+            "FROM wanted w JOIN won USING (place) WHERE t.id = w.id)"
+        )
+    if has_attempts:
+        names = ", ".join(name for name in ATTEMPT if name != "place")
+        parts += [
+            arrays.rows("ended", ATTEMPT),
+            (
+                f"logged AS (INSERT INTO {schema}.attempts ({names})"
+                f" SELECT {names} FROM ended JOIN won USING (place)"
+                " ON CONFLICT (timer, occurrence, attempt) DO UPDATE SET node = excluded.node,"
+                " started_at = excluded.started_at, finished_at = excluded.finished_at,"
+                " next_at = excluded.next_at, outcome = excluded.outcome)"
+            ),
+        ]
+    if has_events:
+        parts += [arrays.rows("happened", EVENT), _telling(schema)]
+    if has_tags:
+        parts += [
+            arrays.rows("retagged", {"place": "integer"}),
+            arrays.rows("tagged", TAG),
+            # The old and the new tags, minus those that stay: one statement must not delete and
+            # insert the same row.
+            (
+                f"untagged AS (DELETE FROM {schema}.tags WHERE timer IN"
+                " (SELECT won.id FROM retagged JOIN won USING (place))"
+                " AND (tenant, tag, timer) NOT IN (SELECT tenant, tag, timer FROM tagged))"
+            ),
+            _tagging(schema),
+        ]
+    return f"WITH {', '.join(parts)} SELECT place FROM won"
+
+
+def _tagging(schema: str) -> str:
+    return (
+        f"tagging AS (INSERT INTO {schema}.tags (tenant, tag, timer) "
+        "SELECT tagged.tenant, tag, timer FROM tagged JOIN won USING (place) "
+        "ON CONFLICT DO NOTHING)"
+    )
+
+
+def _telling(schema: str) -> str:
+    return (
+        f"telling AS (INSERT INTO {schema}.events (id, shard, body) "
+        "SELECT happened.id, happened.shard, body FROM happened JOIN won USING (place) "
+        "ON CONFLICT DO NOTHING)"
+    )

@@ -1,0 +1,344 @@
+"""What is written to PostgreSQL: one statement for a whole batch, which is its own transaction.
+
+A batch goes out as arrays, one for each column, and ``unnest`` makes rows of them. What belongs to
+a timer (its attempt, events and tags) is written by the same statement, for those that won.
+
+Rows are locked in the order of the batch, so every batch is sorted: of two that meet, one waits for
+the other, and neither for ever.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import Attempt, Timer
+from duetime.stores import Change, Insert, Key, Record
+from duetime.stores import postgres_statements as statements
+from duetime.stores.codec import progress_text, to_json
+from duetime.stores.postgres_reads import FINISHED, Reads
+from duetime.stores.postgres_values import columns, escaped, escaped_or_none, uuids
+from duetime.stores.waves import waves
+
+LONGEST = 1_000  # rows in a statement
+
+# How often an insert is tried that lost to a timer which was gone when it was looked for.
+_MOST_TRIES = 3
+
+
+class Writes:
+    """The changes, written in the schema of one installation."""
+
+    def __init__(self, schema: str, reads: Reads) -> None:
+        self._schema = schema
+        self._reads = reads
+
+    # Inserting --------------------------------------------------------------------------------
+
+    async def insert(
+        self, connection: asyncpg.Connection, inserts: Sequence[Insert]
+    ) -> list[Timer | None]:
+        """Store timers: per timer None, or the one that was there."""
+        answers: list[Timer | None] = []
+        for start in range(0, len(inserts), LONGEST):
+            answers += await self._insert_part(connection, inserts[start : start + LONGEST])
+        return answers
+
+    async def _insert_part(
+        self, connection: asyncpg.Connection, part: Sequence[Insert]
+    ) -> list[Timer | None]:
+        answers: list[Timer | None] = [None] * len(part)
+        left = list(enumerate(part))
+        for _ in range(_MOST_TRIES):
+            written = await self._insert_rows(connection, left)
+            left = [placed for placed in left if placed[0] not in written]
+            if not left:
+                return answers
+            for place, taken in zip(
+                [place for place, _ in left],
+                await self._taken(connection, [insert.timer for _, insert in left]),
+                strict=True,
+            ):
+                answers[place] = taken
+            left = [placed for placed in left if answers[placed[0]] is None]
+            if not left:
+                return answers
+        raise StoreUnavailable("PostgreSQL: timers with the same keys come and go all the time")
+
+    async def _insert_rows(
+        self, connection: asyncpg.Connection, placed: Sequence[tuple[int, Insert]]
+    ) -> set[int]:
+        """Insert those whose key and id are free; return their places."""
+        # Of two with one id, the second is not even tried: it would pass for the first.
+        firsts: dict[str, tuple[int, Insert]] = {}
+        for place, insert in placed:
+            firsts.setdefault(insert.timer.id, (place, insert))
+        placed = sorted(firsts.values(), key=lambda each: _key(each[1].timer))
+        timers = [(place, insert.timer) for place, insert in placed]
+        tags = _tag_rows(timers)
+        events = [
+            (place, event.id, ids.shard_of(event.id), to_json(event))
+            for place, insert in placed
+            for event in insert.events
+        ]
+        values = columns(
+            [(place, *_timer_values(timer), *_state_values(timer)) for place, timer in timers]
+        )
+        if tags:
+            values += columns(tags)
+        if events:
+            values += columns(events)
+        statement = self.inserting(has_tags=bool(tags), has_events=bool(events))
+        return {row[0] for row in await connection.fetch(statement, *values)}
+
+    def inserting(self, *, has_tags: bool = False, has_events: bool = False) -> str:
+        """The statement that inserts timers, and answers with the places of those it stored."""
+        return statements.inserting(self._schema, has_tags=has_tags, has_events=has_events)
+
+    async def _taken(
+        self, connection: asyncpg.Connection, timers: Sequence[Timer]
+    ) -> list[Timer | None]:
+        keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
+        by_key = await self._reads.get_by_key(connection, keys)
+        by_id = await self._reads.get(connection, [timer.id for timer in timers])
+        return [first or second for first, second in zip(by_key, by_id, strict=True)]
+
+    # Changing ---------------------------------------------------------------------------------
+
+    async def apply(self, connection: asyncpg.Connection, changes: Sequence[Change]) -> list[bool]:
+        """Compare and set: tell for each change whether it was written."""
+        won = [False] * len(changes)
+        for wave in waves(changes):
+            moved = [placed for placed in wave if not _is_rewritten(placed[1])]
+            rewritten = [placed for placed in wave if _is_rewritten(placed[1])]
+            for alike, is_rewriting in ((moved, False), (rewritten, True)):
+                for start in range(0, len(alike), LONGEST):
+                    part = alike[start : start + LONGEST]
+                    for place in await self._apply_part(connection, part, is_rewriting):
+                        won[place] = True
+        return won
+
+    async def _apply_part(
+        self,
+        connection: asyncpg.Connection,
+        part: Sequence[tuple[int, Change]],
+        is_rewriting: bool,  # noqa: FBT001 - private, and named at its only call
+    ) -> list[int]:
+        part = sorted(part, key=lambda placed: placed[1].old.id)
+        values = columns([_change_values(place, change, is_rewriting) for place, change in part])
+        attempts = [
+            _attempt_values(place, change.attempt) for place, change in part if change.attempt
+        ]
+        events = [
+            (place, event.id, ids.shard_of(event.id), to_json(event))
+            for place, change in part
+            for event in change.events
+        ]
+        retagged = [
+            (place, change.new)
+            for place, change in part
+            if change.new.spec.tags != change.old.spec.tags
+        ]
+        if attempts:
+            values += columns(attempts)
+        if events:
+            values += columns(events)
+        if retagged:
+            values.append([place for place, _ in retagged])
+            values += columns(_tag_rows(retagged), len(statements.TAG))
+        statement = self.updating(
+            is_rewriting=is_rewriting,
+            has_attempts=bool(attempts),
+            has_events=bool(events),
+            has_tags=bool(retagged),
+        )
+        return [row[0] for row in await connection.fetch(statement, *values)]
+
+    def updating(
+        self,
+        *,
+        is_rewriting: bool = False,
+        has_attempts: bool = False,
+        has_events: bool = False,
+        has_tags: bool = False,
+    ) -> str:
+        """The statement that changes timers, and answers with the places of those that won."""
+        return statements.updating(
+            self._schema,
+            is_rewriting=is_rewriting,
+            has_attempts=has_attempts,
+            has_events=has_events,
+            has_tags=has_tags,
+        )
+
+    # The rest ---------------------------------------------------------------------------------
+
+    async def published(self, connection: asyncpg.Connection, told: Sequence[str]) -> None:
+        """Forget these events."""
+        await connection.execute(
+            f"DELETE FROM {self._schema}.events WHERE id = ANY($1::uuid[])", uuids(told)
+        )
+
+    async def put_record(
+        self, connection: asyncpg.Connection, old: Record | None, new: Record | None
+    ) -> bool:
+        """Store, replace or remove a document, if the stored one is still the old one."""
+        records = f"{self._schema}.records"
+        if old is None:
+            if new is None:
+                return False
+            done = await connection.execute(
+                f"INSERT INTO {records} (kind, name, version, data) VALUES ($1, $2, $3, $4) "
+                "ON CONFLICT DO NOTHING",
+                escaped(new.kind),
+                escaped(new.name),
+                new.version,
+                new.data,
+            )
+        elif new is None:
+            done = await connection.execute(
+                f"DELETE FROM {records} WHERE kind = $1 AND name = $2 AND version = $3",
+                escaped(old.kind),
+                escaped(old.name),
+                old.version,
+            )
+        else:
+            done = await connection.execute(
+                f"UPDATE {records} SET version = $4, data = $5 "
+                "WHERE kind = $1 AND name = $2 AND version = $3",
+                escaped(old.kind),
+                escaped(old.name),
+                old.version,
+                new.version,
+                new.data,
+            )
+        return bool(done.endswith(" 1"))  # the tag of the command: how many rows it touched
+
+    async def purge(
+        self, connection: asyncpg.Connection, shards: bytes | None, before: Millis, limit: int
+    ) -> int:
+        """Drop finished timers with all that is theirs; how many."""
+        count: int = await connection.fetchval(
+            self.purging(shards), before, limit, *(() if shards is None else (shards,))
+        )
+        return count
+
+    def purging(self, shards: bytes | None) -> str:
+        """The statement that drops: its parameters are before, limit, and the shards if not all.
+
+        Those that somebody is changing just now are left for the next time.
+        """
+        schema = self._schema
+        where = "" if shards is None else " AND get_bit($3::bytea, shard) = 1"
+        return (
+            f"WITH doomed AS MATERIALIZED (SELECT id FROM {schema}.states "
+            f"WHERE {FINISHED} AND updated_at < $1{where} "
+            "ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED), "
+            f"a AS (DELETE FROM {schema}.attempts WHERE timer IN (SELECT id FROM doomed)), "
+            f"b AS (DELETE FROM {schema}.tags WHERE timer IN (SELECT id FROM doomed)), "
+            f"c AS (DELETE FROM {schema}.timers WHERE id IN (SELECT id FROM doomed)), "
+            f"d AS (DELETE FROM {schema}.states WHERE id IN (SELECT id FROM doomed) RETURNING 1) "
+            "SELECT count(*) FROM d"
+        )
+
+
+# Values ---------------------------------------------------------------------------------------
+
+
+def _key(timer: Timer) -> tuple[str, str, str]:
+    return timer.tenant, timer.group, timer.timer_id
+
+
+def _is_rewritten(change: Change) -> bool:
+    """Tell whether what the user asked for has changed, or only how far it has come."""
+    old, new = change.old, change.new
+    return (
+        new.spec is not old.spec
+        or new.execute_at != old.execute_at
+        or new.fingerprint != old.fingerprint
+    )
+
+
+def _timer_values(timer: Timer) -> tuple[Any, ...]:
+    spec = timer.spec
+    return (
+        timer.id,
+        escaped(timer.tenant),
+        escaped(timer.group),
+        escaped(timer.timer_id),
+        timer.execute_at,
+        timer.created_at,
+        timer.fingerprint,
+        escaped_or_none(spec.name),
+        escaped(spec.correlation_id),
+        to_json(spec),
+    )
+
+
+def _state_values(timer: Timer) -> tuple[Any, ...]:
+    return (
+        timer.wake_at,
+        timer.updated_at,
+        timer.executed_at,
+        timer.version,
+        timer.weight,
+        timer.shard,
+        timer.status.value,
+        progress_text(timer.progress),
+    )
+
+
+def _change_values(
+    place: int,
+    change: Change,
+    is_rewriting: bool,  # noqa: FBT001 - private, and named at its only call
+) -> tuple[Any, ...]:
+    timer = change.new
+    moved = (
+        place,
+        timer.id,
+        change.old.version,
+        timer.version,
+        timer.status.value,
+        timer.wake_at,
+        timer.updated_at,
+        timer.executed_at,
+        progress_text(timer.progress),
+    )
+    if not is_rewriting:
+        return moved
+    spec = timer.spec
+    return (
+        *moved,
+        timer.weight,
+        timer.execute_at,
+        timer.fingerprint,
+        escaped_or_none(spec.name),
+        escaped(spec.correlation_id),
+        to_json(spec),
+    )
+
+
+def _attempt_values(place: int, attempt: Attempt) -> tuple[Any, ...]:
+    return (
+        place,
+        attempt.timer,
+        attempt.occurrence,
+        attempt.attempt,
+        escaped(attempt.node),
+        attempt.started_at,
+        attempt.finished_at,
+        attempt.next_at,
+        to_json(attempt.outcome),
+    )
+
+
+def _tag_rows(timers: Sequence[tuple[int, Timer]]) -> list[tuple[Any, ...]]:
+    return [
+        (place, escaped(timer.tenant), escaped(tag), timer.id)
+        for place, timer in timers
+        for tag in set(timer.spec.tags)
+    ]
