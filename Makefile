@@ -19,7 +19,7 @@ run: install ## Start Duetime on an embedded database, with a key and a curl lin
 install: $(VENV)/installed ## Set up .venv with the duetime command in it
 
 .PHONY: test
-test: lint ## Install and start all that the tests need, then run everything
+test: lint servers ## Install and start all that the tests need, then run everything
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 .PHONY: check
@@ -32,6 +32,10 @@ lint: $(VENV)/developing ## Lint, strict types, import rules
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+.PHONY: servers
+servers: $(VENV)/developing ## Fetch the database servers that the tests start, into .cache
+	@$(BIN)/python -m tests.servers
 
 .PHONY: bench
 bench: $(VENV)/developing ## Measure, beside the ceilings of this machine (see docs/performance.md)
