@@ -19,12 +19,12 @@ run: install ## Start Duetime on an embedded database, with a key and a curl lin
 install: $(VENV)/installed ## Set up .venv with the duetime command in it
 
 .PHONY: test
-test: lint ## Install and start all that the tests need, then run everything
+test: lint servers ## Install and start all that the tests need, then run everything
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not server" $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/developing ## Lint, strict types, import rules
@@ -32,6 +32,10 @@ lint: $(VENV)/developing ## Lint, strict types, import rules
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+.PHONY: servers
+servers: $(VENV)/developing ## Fetch the database servers that the tests start, into .cache
+	@$(BIN)/python -m tests.servers
 
 .PHONY: bench
 bench: $(VENV)/developing ## Measure, beside the ceilings of this machine (see docs/performance.md)
@@ -46,9 +50,10 @@ format: $(VENV)/developing ## Write the code the way the linter wants it
 lock: $(VENV)/developing ## Pin the newest versions of all dependencies, with hashes
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
-		--no-annotate --no-header --output-file requirements/run.txt pyproject.toml
+		--no-annotate --no-header --all-extras --output-file requirements/run.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
-		--no-annotate --no-header --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+		--no-annotate --no-header --all-extras --output-file requirements/dev.txt \
+		pyproject.toml requirements/dev.in
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all caches (never the data)

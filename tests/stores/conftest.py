@@ -1,6 +1,7 @@
 """Runs the conformance suite on every store: a new one only adds its line to STORES."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -8,29 +9,45 @@ import pytest
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
+from tests.servers.desk import POSTGRES
+from tests.servers.fixtures import FreshSchema
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda folder: MemoryStore(),
-    "sqlite": lambda folder: SqliteStore(folder / "duetime.db", synchronous="off"),
+# From a test's folder, and for a store on a server the URL of the test's own schema.
+STORES: dict[str, Callable[[Path, str], Store]] = {
+    "memory": lambda folder, url: MemoryStore(),
+    "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
 }
+HEARING = ["memory"]
+
+
+@asynccontextmanager
+async def empty_store(engine: str, folder: Path, fresh_schema: FreshSchema) -> AsyncIterator[Store]:
+    """A store of one kind, ready for use."""
+    url = await fresh_schema(engine) if engine in POSTGRES else ""
+    opened = STORES[engine](folder, url)
+    try:
+        await opened.migrate()
+        yield opened
+    finally:
+        await opened.close()
 
 
 @pytest.fixture(params=STORES)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: FreshSchema
+) -> AsyncIterator[Store]:
     """An empty store of each kind."""
-    opened = STORES[request.param](tmp_path)
-    await opened.migrate()
-    yield opened
-    await opened.close()
+    async with empty_store(request.param, tmp_path, fresh_schema) as opened:
+        yield opened
 
 
-@pytest.fixture(params=["memory"])
-async def hearing_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+@pytest.fixture(params=HEARING)
+async def hearing_store(
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: FreshSchema
+) -> AsyncIterator[Store]:
     """An empty store of each kind that passes news on."""
-    opened = STORES[request.param](tmp_path)
-    await opened.migrate()
-    yield opened
-    await opened.close()
+    async with empty_store(request.param, tmp_path, fresh_schema) as opened:
+        yield opened
 
 
 @pytest.fixture

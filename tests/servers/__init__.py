@@ -1,0 +1,14 @@
+"""Real servers for tests and benchmarks: found or fetched, started, shared, and never left behind.
+
+| file | its noun |
+|---|---|
+| `installs.py` | where the programs of each server come from |
+| `debian.py` | Debian's packages, unpacked into `.cache/servers` without installing them |
+| `account.py` | who a server runs as, since PostgreSQL refuses to run as root |
+| `keeper.py`, `kept.py` | what ends a server whose owner is gone, and the owner's side of it |
+| `postgres.py`, `pgbouncer.py` | the servers |
+| `desk.py` | one server of each kind, shared by the processes of a test run |
+| `fixtures.py` | what pytest sees of all this; nothing else here knows pytest |
+
+`python -m tests.servers` fetches all of them ahead of time.
+"""

@@ -1,0 +1,146 @@
+"""Debian's packages, unpacked into the checkout's cache without installing them.
+
+Nothing of the system is changed and root is not needed. A server comes with the libraries that the
+system lacks, except LLVM: it is big, and PostgreSQL loads it only for JIT compilation.
+"""
+
+import fcntl
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers.unavailable import Unavailable
+
+CACHE = Path(__file__).parents[2] / ".cache" / "servers"
+_TOOLS = ("apt-get", "apt-cache", "dpkg-deb", "dpkg-query")
+_LIBRARY = re.compile(r"^ [ |](?:Pre)?Depends: (lib\S+)$", re.MULTILINE)
+_LEFT_OUT = re.compile(r"libllvm")
+
+
+def unpacked(packages: Sequence[str], check: Callable[[Path], None]) -> Path:
+    """The folder in which the packages lie, fetched unless they are there and pass the check."""
+    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+        raise Unavailable(
+            f"{packages[0]} comes from Debian's packages, and this machine has no {missing[0]}"
+        )
+    release = platform.freedesktop_os_release()
+    system = f"{release['ID']}-{release.get('VERSION_ID', 'rolling')}-{platform.machine()}"
+    folder = CACHE / system / packages[0]
+    with _locked():
+        if _passes(folder, check):
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="unpacking-") as unfinished:
+            root = Path(unfinished) / "root"
+            _fetch(packages, Path(unfinished), root)
+            check(root)
+            root.rename(folder)
+    return folder
+
+
+def _passes(folder: Path, check: Callable[[Path], None]) -> bool:
+    if not folder.exists():
+        return False
+    try:
+        check(folder)
+    except Unavailable:
+        return False  # A library of the system that it used is gone: fetch that one too.
+    return True
+
+
+def _fetch(packages: Sequence[str], folder: Path, root: Path) -> None:
+    archive = Archive(folder)
+    if not archive.has(packages):
+        archive.renew_lists()
+    if not archive.has(packages):
+        raise Unavailable(f"this system's package archive has no {' or no '.join(packages)}")
+    _say(f"fetching {', '.join(packages)} from Debian")
+    try:
+        files = archive.download(archive.with_libraries(packages))
+    except Unavailable:
+        archive.renew_lists()  # They named a version that has been replaced meanwhile.
+        files = archive.download(archive.with_libraries(packages))
+    for file in files:
+        _run("dpkg-deb", "-x", file, root)
+    root.chmod(0o755)  # dpkg-deb leaves it to the packages; servers run as another user.
+
+
+class Archive:
+    """The package archive that this system's apt knows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # Root may not need to drop to apt's own user, who may not write into our folder.
+        self._options = ["-o", "APT::Sandbox::User=root"]
+
+    def has(self, packages: Sequence[str]) -> bool:
+        """Whether all of them can be downloaded."""
+        shown = _run("apt-cache", *self._options, "policy", *packages)
+        return shown.count("Candidate: ") - shown.count("Candidate: (none)") == len(packages)
+
+    def renew_lists(self) -> None:
+        """Get the newest lists of packages, for ourselves: the system's stay as they are."""
+        _say("fetching Debian's lists of packages")
+        lists, cache = self._folder / "lists", self._folder / "cache"
+        for made in (lists, cache):
+            (made / "partial").mkdir(parents=True, exist_ok=True)
+        self._options += ["-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={cache}"]
+        _run("apt-get", *self._options, "update")
+
+    def with_libraries(self, packages: Sequence[str]) -> list[str]:
+        """The packages, and the libraries that they need and this system lacks."""
+        installed = set(
+            re.findall(r"^(\S+) ii", _run("dpkg-query", "-W", "-f", _STATUS), flags=re.MULTILINE)
+        )
+        wanted = list(packages)
+        for package in wanted:  # grows while it is read
+            needed = _LIBRARY.findall(_run("apt-cache", *self._options, "depends", package))
+            wanted += [
+                name
+                for name in needed
+                if name not in installed and name not in wanted and not _LEFT_OUT.match(name)
+            ]
+        return wanted
+
+    def download(self, packages: Sequence[str]) -> list[Path]:
+        """Download them, verified by apt."""
+        into = self._folder / "packages"
+        shutil.rmtree(into, ignore_errors=True)
+        into.mkdir()
+        _run("apt-get", *self._options, "download", *packages, cwd=into)
+        return sorted(into.glob("*.deb"))
+
+
+_STATUS = r"${Package} ${db:Status-Abbrev}\n"
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, check=True, capture_output=True, text=True, timeout=500
+        )
+    except subprocess.CalledProcessError as error:
+        raise Unavailable(f"{command[0]} failed: {error.stderr.strip()}") from error
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{command[0]} took more than 500 s") from error
+    return done.stdout
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One process fetches, the others wait for what it fetched."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _say(what: str) -> None:
+    print(f"servers: {what} ...", file=sys.stderr, flush=True)

@@ -1,0 +1,156 @@
+"""What pytest sees of the servers: the desk of the run, and the fixtures that give URLs."""
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.servers.desk import DESK, POSTGRES, Desk, desk_at
+from tests.servers.installs import INSTALLS
+from tests.servers.pgbouncer import Pgbouncer
+from tests.servers.postgres import PostgresServer
+from tests.servers.unavailable import Unavailable
+from tests.servers.value import value
+
+FreshSchema = Callable[[str], Awaitable[str]]
+OwnPostgres = Callable[..., PostgresServer]
+OwnPgbouncer = Callable[[PostgresServer], Pgbouncer]
+
+_EMBEDDED = {"memory", "sqlite"}
+_FIXTURES = {"server_url", "fresh_schema", "own_postgres", "own_pgbouncer"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Desk(), DESK)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if desk := _desk(config):
+        desk.close()
+
+
+def _desk(config: pytest.Config) -> Desk | None:
+    """The desk, in the process that leads the run."""
+    desk: Desk | None = config.pluginmanager.get_plugin(DESK)
+    return desk
+
+
+class Sharing:
+    """Tells the workers of pytest-xdist where the desk is."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._address = desk.open()
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["desk"] = self._address
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    plugins = session.config.pluginmanager
+    if (desk := _desk(session.config)) and plugins.has_plugin("dsession"):
+        plugins.register(Sharing(desk))
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _needs_a_server(item):
+            item.add_marker(pytest.mark.server)
+
+
+def _needs_a_server(item: pytest.Item) -> bool:
+    """Whether it runs on a server, or asks for one and is not about an embedded store."""
+    params = [each for each in _params(item) if isinstance(each, str)]
+    if not _EMBEDDED.isdisjoint(params):
+        return False
+    fixtures = getattr(item, "fixturenames", [])
+    return not set(POSTGRES).isdisjoint(params) or not _FIXTURES.isdisjoint(fixtures)
+
+
+def _params(item: pytest.Item) -> list[object]:
+    callspec = getattr(item, "callspec", None)
+    return [] if callspec is None else list(callspec.params.values())
+
+
+@pytest.fixture(scope="session")
+def server_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """The URL of the run's server of a kind, such as "postgres-18".
+
+    All tests share it: nobody may stop it or change its settings.
+    """
+    desk = _desk(request.config)
+    workerinput = getattr(request.config, "workerinput", {})
+    ask = desk.ask if desk else desk_at(workerinput["desk"])
+
+    def url(engine: str) -> str:
+        offer = ask(engine)
+        if offer.failure:
+            pytest.fail(f"{engine}: {offer.failure}")
+        if offer.reason:
+            _leave_out(engine, offer.reason)
+        return offer.url
+
+    return url
+
+
+@pytest.fixture
+async def fresh_schema(server_url: Callable[[str], str]) -> AsyncIterator[FreshSchema]:
+    """Makes an empty schema on the run's server of a kind, and gives the URL of a store in it."""
+    made: list[tuple[str, str]] = []
+
+    async def make(engine: str) -> str:
+        url, schema = server_url(engine), f"test_{uuid.uuid4().hex}"
+        await value(url, f"create schema {schema}")
+        made.append((url, schema))
+        return f"{url}?schema={schema}"
+
+    yield make
+    for url, schema in made:
+        # A test that leaves a lock behind is told so, instead of waiting for ever.
+        await value(url, f"drop schema {schema} cascade", server_settings={"lock_timeout": "20s"})
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[OwnPostgres]:
+    """Starts a server that the test may stop, crash and configure as it likes."""
+    with ExitStack() as stack:
+
+        def start(engine: str, **options: Any) -> PostgresServer:
+            with _leaving_out(engine):
+                server = PostgresServer(INSTALLS[engine](), **options)
+            return stack.enter_context(server)
+
+        yield start
+
+
+@pytest.fixture
+def own_pgbouncer() -> Iterator[OwnPgbouncer]:
+    """Starts a pooler in front of a server."""
+    with ExitStack() as stack:
+
+        def start(server: PostgresServer) -> Pgbouncer:
+            with _leaving_out("pgbouncer"):
+                pooler = Pgbouncer(INSTALLS["pgbouncer"](), server)
+            return stack.enter_context(pooler)
+
+        yield start
+
+
+@contextmanager
+def _leaving_out(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Unavailable as reason:
+        _leave_out(name, str(reason))
+
+
+def _leave_out(name: str, reason: str) -> NoReturn:
+    """Skip the test that needs this server; in CI nothing may be left out."""
+    if os.environ.get("CI"):
+        pytest.fail(f"CI needs {name}: {reason}")
+    pytest.skip(f"{name}: {reason}")

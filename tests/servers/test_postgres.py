@@ -1,0 +1,131 @@
+"""PostgreSQL servers of the tests: they answer, come back from a crash, and go with their owner."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.servers.desk import POSTGRES
+from tests.servers.fixtures import FreshSchema, OwnPostgres
+from tests.servers.postgres import AUTHORITY
+from tests.servers.value import value
+from tests.system.service import eventually
+
+ROOT = Path(__file__).parents[2]
+OWNER = """
+import sys, time
+from tests.servers.installs import INSTALLS
+from tests.servers.postgres import PostgresServer
+server = PostgresServer(INSTALLS[sys.argv[1]]())
+server.start()
+print(server.port, server.folder, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_the_shared_server_answers(engine: str, server_url):
+    """It is of the version that its name says."""
+    version = await value(server_url(engine), "select version()")
+    assert version.startswith(f"PostgreSQL {engine.removeprefix('postgres-')}.")
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_each_test_has_a_schema_of_its_own(engine: str, fresh_schema: FreshSchema):
+    """Two schemas are two worlds, and the URL says which."""
+    urls = [await fresh_schema(engine) for _ in range(2)]
+    server, schemas = urls[0].partition("?")[0], [url.partition("?schema=")[2] for url in urls]
+    for schema in schemas:
+        await value(server, f"create table {schema}.only_one (n int)")
+    assert len(set(schemas)) == 2
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_a_wrong_password_is_refused(engine: str, server_url):
+    """The password is checked, as on a server that somebody runs."""
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await value(server_url(engine), "select 1", password="wrong")
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_what_was_committed_survives_a_crash(engine: str, own_postgres: OwnPostgres):
+    """It comes back on the same port after an immediate restart, and after a stop."""
+    server = own_postgres(engine)
+    await value(server.url(), "create table kept as select 42 as n")
+    server.restart_immediate()
+    assert await value(server.url(), "select n from kept") == 42
+    server.stop()
+    with pytest.raises(OSError):
+        await value(server.url(), "select 1")
+    server.start()
+    assert await value(server.url(), "select n from kept") == 42
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_settings(engine: str, own_postgres: OwnPostgres):
+    """A test or a benchmark has the settings that it asked for."""
+    server = own_postgres(engine, fsync=True, settings={"work_mem": "3MB"})
+    assert await value(server.url(), "show fsync") == "on"
+    assert await value(server.url(), "show work_mem") == "3MB"
+
+
+async def test_tls(own_postgres: OwnPostgres):
+    """A server with TLS proves who it is, and takes nobody without."""
+    server = own_postgres("postgres-15", tls=True)
+    url = server.url(sslmode="verify-full", sslrootcert=str(AUTHORITY))
+    is_encrypted = "select ssl from pg_stat_ssl where pid = pg_backend_pid()"
+    assert await value(url, is_encrypted) is True
+    with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError):
+        await value(server.url(sslmode="disable"), "select 1")
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_it_does_not_outlive_an_owner_that_was_killed(engine: str, server_url):
+    """Neither the server nor its folder, when the owner had no chance to clean up."""
+    server_url(engine)  # skips where there is no such server
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OWNER, engine, cwd=ROOT, stdout=subprocess.PIPE
+    )
+    port, folder = (await asyncio.wait_for(owner.stdout.readline(), 120)).decode().split()
+    processes = descendants(owner.pid)
+    assert "postgres" in processes.values()
+    owner.kill()
+    await owner.wait()
+
+    async def all_gone() -> bool:
+        return not remains(processes, Path(folder))
+
+    await eventually(all_gone, f"{processes} and {folder} to be gone")
+    with pytest.raises(OSError):
+        await asyncio.open_connection("127.0.0.1", int(port))
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The processes below one, with their names."""
+    found: dict[int, str] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        if int(rest.split()[1]) == pid:
+            child = int(stat.parent.name)
+            found |= {child: name} | descendants(child)
+    return found
+
+
+def remains(pids: Iterable[int], folder: Path) -> bool:
+    """Whether a process still runs, or the folder is still there."""
+    return folder.exists() or any(map(is_running, pids))
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and not only waits to be reaped."""
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
