@@ -124,9 +124,9 @@ def test_migrate_brings_the_schema_up_to_date(run, monkeypatch):
         async def close(self):
             done.append("closed")
 
-    module = ModuleType("duetime.stores.opening")
-    module.open_store = lambda url, *, sqlite_synchronous: done.append(url) or Store()
-    monkeypatch.setitem(sys.modules, "duetime.stores.opening", module)
+    monkeypatch.setattr(
+        "duetime.cli.storage.open_store", lambda url, **options: done.append(url) or Store()
+    )
     assert run("migrate", "--database-url", "sqlite:///x.db").out == "The schema is up to date.\n"
     assert done == ["sqlite:///x.db", "migrated", "closed"]
 

@@ -8,6 +8,7 @@ import pytest
 
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
+from duetime.stores.opening import open_store
 from duetime.stores.sqlite import SqliteStore
 from tests.servers.desk import POSTGRES
 from tests.servers.fixtures import FreshSchema
@@ -16,8 +17,9 @@ from tests.servers.fixtures import FreshSchema
 STORES: dict[str, Callable[[Path, str], Store]] = {
     "memory": lambda folder, url: MemoryStore(),
     "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
+    **dict.fromkeys(POSTGRES, lambda folder, url: open_store(url)),
 }
-HEARING = ["memory"]
+HEARING = ["memory", *POSTGRES]
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.config import Settings, load_settings, without_password
 from duetime.config.reference import in_docs, settings_table
-from duetime.config.table import PG_TABLE, TABLE
+from duetime.config.table import PG_OPTIONS, PG_TABLE, TABLE
 from duetime.errors import ConfigurationError
 
 KEY = "k" * 40
@@ -141,6 +141,15 @@ def test_pg_variables_make_a_database_url():
     )
 
 
+def test_pg_options_become_options_of_the_url():
+    """TLS is set up by variables too; a wrong word is told."""
+    env = PG | {"PG_SSLMODE": "verify-full", "PG_SSLROOTCERT": "/etc/ca & co.pem"}
+    assert load_settings({}, env).database_url.endswith(
+        "/timers?sslmode=verify-full&sslrootcert=%2Fetc%2Fca%20%26%20co.pem"
+    )
+    assert "PG_SSLMODE: must be one of disable" in problems(env=PG | {"PG_SSLMODE": "maybe"})
+
+
 def test_pg_port_has_a_default():
     """PostgreSQL's own port need not be named."""
     env = {name: value for name, value in PG.items() if name != "PG_PORT"}
@@ -206,7 +215,7 @@ def test_a_batch_may_be_as_large_as_a_body():
 
 def test_secrets_have_no_flag():
     """The arguments of a process are for all to read."""
-    hidden = {setting.env for setting in (*TABLE, *PG_TABLE) if setting.flag is None}
+    hidden = {setting.env for setting in (*TABLE, *PG_TABLE, *PG_OPTIONS) if setting.flag is None}
     assert {"API_KEY", "SIGNING_SECRETS", "PG_PASSWORD"} <= hidden
 
 

@@ -21,6 +21,7 @@ from duetime.cli.limits import allow_open_files
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
+from duetime.cli.storage import store_for
 from duetime.clock import SystemClock
 from duetime.config import Settings, without_password
 from duetime.delivery.egress import Egress
@@ -29,7 +30,6 @@ from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
 from duetime.service import Service
 from duetime.stores import Store
-from duetime.stores.opening import open_store
 
 log = logging.getLogger("duetime")
 
@@ -106,7 +106,7 @@ async def _serve(
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Store]:
-    store = open_store(settings.database_url, sqlite_synchronous=settings.sqlite_synchronous)
+    store = store_for(settings)
     try:
         await store.migrate()
         yield store

@@ -81,10 +81,10 @@ def _dev(args: argparse.Namespace) -> int:
 
 def _migrate(args: argparse.Namespace) -> int:
     settings = settings_from(args)
-    from duetime.stores.opening import open_store  # noqa: PLC0415
+    from duetime.cli.storage import store_for  # noqa: PLC0415
 
     async def migrate() -> None:
-        store = open_store(settings.database_url, sqlite_synchronous=settings.sqlite_synchronous)
+        store = store_for(settings)
         try:
             await store.migrate()
         finally:

@@ -14,7 +14,7 @@ import msgspec
 
 from duetime.clock import Millis
 from duetime.config.dotenv import DotEnv, read_dotenv
-from duetime.config.table import MAKE_A_KEY, PG_TABLE, TABLE, Setting
+from duetime.config.table import MAKE_A_KEY, PG_OPTIONS, PG_TABLE, TABLE, Setting
 from duetime.errors import ConfigurationError
 
 
@@ -22,6 +22,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How a node runs. Durations are in milliseconds."""
 
     database_url: str
+    database_schema: str
+    database_pool_size: int
     api_key: str | None
     host: str
     port: int
@@ -98,7 +100,7 @@ def _gather(
     """What was written for each variable, in the strongest place; an empty text is not set."""
     from_file = read_dotenv(dotenv) if dotenv else DotEnv({}, [])
     written: dict[str, Source] = {}
-    for setting in (*TABLE, *PG_TABLE):
+    for setting in (*TABLE, *PG_TABLE, *PG_OPTIONS):
         flag = flags.get(setting.field) if setting.flag else None
         places = (
             Source("" if flag is None else str(flag), setting.flag or setting.env),
@@ -129,7 +131,7 @@ def _missing(setting: Setting) -> str:
 
 def _database_from_pg(written: dict[str, Source], problems: list[str]) -> None:
     """Where any PG_* is set, make them into a DATABASE_URL."""
-    if not any(setting.env in written for setting in PG_TABLE):
+    if not any(setting.env in written for setting in (*PG_TABLE, *PG_OPTIONS)):
         return
     parts: dict[str, str] = {}
     count = len(problems)
@@ -144,9 +146,16 @@ def _database_from_pg(written: dict[str, Source], problems: list[str]) -> None:
                 f"{setting.env}: is not set, but other PG_* variables are; "
                 "set all of them, or DATABASE_URL instead"
             )
+    options = [
+        f"{setting.field.removeprefix('pg_')}="
+        + quote(str(_read(setting, written[setting.env], problems)), safe="")
+        for setting in PG_OPTIONS
+        if setting.env in written
+    ]
     if len(problems) == count:
         url = "postgresql://{PG_USER}:{PG_PASSWORD}@{PG_HOST}:{PG_PORT}/{PG_DB_NAME}"
-        written["DATABASE_URL"] = Source(url.format(**parts), "PG_*")
+        query = f"?{'&'.join(options)}" if options else ""
+        written["DATABASE_URL"] = Source(url.format(**parts) + query, "PG_*")
 
 
 def _report(problems: list[str]) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from duetime.config.table import PG_TABLE, TABLE, Setting
+from duetime.config.table import PG_OPTIONS, PG_TABLE, TABLE, Setting
 
 _BEGIN = "<!-- settings: written by python -m duetime.config.reference -->\n"
 _END = "<!-- end of settings -->\n"
@@ -16,7 +16,7 @@ _END = "<!-- end of settings -->\n"
 def settings_table() -> str:
     """Every setting, in Markdown."""
     heads = "| variable | flag | default | values | what it is |\n|---|---|---|---|---|\n"
-    return heads + "".join(_rows((*TABLE, *PG_TABLE)))
+    return heads + "".join(_rows((*TABLE, *PG_TABLE, *PG_OPTIONS)))
 
 
 def in_docs(page: str) -> str:

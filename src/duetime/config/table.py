@@ -35,9 +35,24 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_URL",
         reading.url,
         "sqlite:///data/duetime.db",
-        "Where timers are stored; sqlite:///relative/path or sqlite:////absolute/path",
+        "Where timers are stored: sqlite:///relative/path, sqlite:////absolute/path, or "
+        "postgresql://user:password@host:5432/database",
         "a URL",
         is_secret=True,
+    ),
+    Setting(
+        "DATABASE_SCHEMA",
+        reading.text,
+        "duetime",
+        "PostgreSQL: the schema of the tables; several installations share a database by it",
+        "a name",
+    ),
+    Setting(
+        "DATABASE_POOL_SIZE",
+        reading.count(2, 1000),
+        "10",
+        "PostgreSQL: how many connections a process opens at most, beside two of its own",
+        "2 to 1000",
     ),
     Setting(
         "API_KEY",
@@ -184,4 +199,28 @@ PG_TABLE: tuple[Setting, ...] = (
         has_flag=False,
     ),
     Setting("PG_DB_NAME", reading.text, "", "PostgreSQL's database", "text", has_flag=False),
+)
+
+# What of these is set becomes an option of that URL, named like it without PG_.
+PG_OPTIONS: tuple[Setting, ...] = (
+    Setting(
+        "PG_SSLMODE",
+        reading.one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+        "",
+        "Whether to use TLS to PostgreSQL, and what to check",
+        "disable, allow, prefer, require, verify-ca, verify-full",
+        has_flag=False,
+    ),
+    Setting(
+        "PG_SSLROOTCERT",
+        reading.text,
+        "",
+        "Who may have signed PostgreSQL's certificate",
+        "a file",
+        has_flag=False,
+    ),
+    Setting(
+        "PG_SSLCERT", reading.text, "", "The certificate to show to it", "a file", has_flag=False
+    ),
+    Setting("PG_SSLKEY", reading.text, "", "The key of that certificate", "a file", has_flag=False),
 )

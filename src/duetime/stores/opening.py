@@ -10,11 +10,18 @@ _SUPPORTED = (
 )
 
 
-def open_store(url: str, *, sqlite_synchronous: str = "full") -> Store:
+def open_store(
+    url: str,
+    *,
+    sqlite_synchronous: str = "full",
+    schema: str | None = None,
+    pool_size: int | None = None,
+) -> Store:
     """Make the store that a URL names; its ``migrate`` connects it.
 
     ``sqlite:///data/duetime.db`` is relative to the working directory, and one more slash makes
-    it absolute. ``memory://`` is not durable. Messages never repeat the URL, for it may hold a
+    it absolute. ``memory://`` is not durable. ``schema`` and ``pool_size`` are PostgreSQL's, unless
+    its URL names others. Messages never repeat the URL, for it may hold a
     password.
     """
     scheme, separator, rest = url.partition("://")
@@ -32,12 +39,12 @@ def open_store(url: str, *, sqlite_synchronous: str = "full") -> Store:
 
         return SqliteStore(path, synchronous=sqlite_synchronous)
     if separator and scheme in {"postgresql", "postgres"}:
-        return _open_postgres(url)
+        return _open_postgres(url, schema, pool_size)
     name = f"no store for {scheme}://" if separator else "the database URL has no scheme"
     raise ConfigurationError(f"{name}; {_SUPPORTED}")
 
 
-def _open_postgres(url: str) -> Store:
+def _open_postgres(url: str, schema: str | None, pool_size: int | None) -> Store:
     try:
         from duetime.stores.postgres import PostgresStore  # noqa: PLC0415
         from duetime.stores.postgres_address import Address  # noqa: PLC0415
@@ -45,4 +52,4 @@ def _open_postgres(url: str) -> Store:
         raise ConfigurationError(
             "PostgreSQL needs its driver: install it with pip install 'duetime[postgres]'"
         ) from error
-    return PostgresStore(Address.parse(url))
+    return PostgresStore(Address.parse(url, schema=schema, pool_size=pool_size))

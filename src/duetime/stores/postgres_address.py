@@ -53,22 +53,27 @@ class Address(NamedTuple):
     is_pooled: bool = False  # behind a pooler that lends connections for one transaction only
 
     @classmethod
-    def parse(cls, url: str) -> "Address":
-        """Read a URL; ConfigurationError names the option that is wrong, and never the password."""
+    def parse(
+        cls, url: str, *, schema: str | None = None, pool_size: int | None = None
+    ) -> "Address":
+        """Read a URL, whose options win over those given beside it.
+
+        ConfigurationError names the option that is wrong, and never the password.
+        """
         try:
             parts = urlsplit(url)
         except ValueError:
             raise ConfigurationError(f"a PostgreSQL URL looks like {EXAMPLE}") from None
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        schema = options.pop("schema", DEFAULT_SCHEMA)
-        if not _SCHEMA.fullmatch(schema):
+        chosen = options.pop("schema", schema or DEFAULT_SCHEMA)
+        if not _SCHEMA.fullmatch(chosen):
             raise ConfigurationError(
-                "schema: must be up to 48 lower-case letters, digits and underscores, "
-                f"and not begin with a digit or pg_, not {schema[:60]!r}"
+                "DATABASE_SCHEMA: must be up to 48 lower-case letters, digits and underscores, "
+                f"and not begin with a digit or pg_, not {chosen[:60]!r}"
             )
-        pool_size = options.pop("pool_size", str(DEFAULT_POOL_SIZE))
-        if not (pool_size.isascii() and pool_size.isdigit() and int(pool_size) in POOL_SIZES):
-            raise ConfigurationError(f"pool_size: must be from 2 to 1000, not {pool_size[:60]!r}")
+        size = options.pop("pool_size", str(pool_size or DEFAULT_POOL_SIZE))
+        if not (size.isascii() and size.isdigit() and int(size) in POOL_SIZES):
+            raise ConfigurationError(f"pool_size: must be from 2 to 1000, not {size[:60]!r}")
         pooler = options.pop("pooler", "none")
         if pooler not in {"none", "transaction"}:
             raise ConfigurationError(f"pooler: must be transaction or none, not {pooler[:60]!r}")
@@ -82,4 +87,4 @@ class Address(NamedTuple):
             options.setdefault("target_session_attrs", "read-write")
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in options.items())
         dsn = f"postgresql://{parts.netloc}{parts.path}" + (f"?{query}" if query else "")
-        return cls(dsn, schema, int(pool_size), pooler == "transaction")
+        return cls(dsn, chosen, int(size), pooler == "transaction")

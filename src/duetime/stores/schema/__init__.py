@@ -20,7 +20,7 @@ class Migration(NamedTuple):
     number: int
     name: str
     script: str
-    oldest: int  # programs that know the schema up to here can live with this step
+    oldest: int = 0  # programs that know the schema up to here can live with this step
 
 
 def migrations(engine: str) -> list[Migration]:

@@ -1,0 +1,15 @@
+"""The store that a node's settings name."""
+
+from duetime.config import Settings
+from duetime.stores import Store
+from duetime.stores.opening import open_store
+
+
+def store_for(settings: Settings) -> Store:
+    """Make it; its ``migrate`` connects it."""
+    return open_store(
+        settings.database_url,
+        sqlite_synchronous=settings.sqlite_synchronous,
+        schema=settings.database_schema,
+        pool_size=settings.database_pool_size,
+    )
