@@ -48,7 +48,12 @@ async def migrate(connection: asyncpg.Connection, schema: str, known: list[Migra
 
 async def _newest(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> int:
     """The number of the newest migration that was run; 0 if there was none."""
-    if await connection.fetchval("SELECT to_regclass($1)", f"{schema}.schema_history") is None:
+    # Asked of the catalogue itself: to_regclass remembers from before the lock that there is none.
+    if not await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables "
+        "WHERE schemaname = $1 AND tablename = 'schema_history')",
+        schema,
+    ):
         return 0
     [(newest, oldest)] = await connection.fetch(
         f"SELECT coalesce(max(number), 0), coalesce(max(oldest), 0) FROM {schema}.schema_history"
@@ -62,7 +67,9 @@ async def _newest(connection: asyncpg.Connection, schema: str, known: list[Migra
 
 
 async def _make_schema(connection: asyncpg.Connection, schema: str) -> None:
-    if await connection.fetchval("SELECT to_regnamespace($1)", schema) is not None:
+    if await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)", schema
+    ):
         return
     try:
         await connection.execute(f"CREATE SCHEMA {schema}")
