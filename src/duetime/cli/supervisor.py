@@ -36,6 +36,11 @@ def run_supervisor(settings: Settings) -> int:
     """Run the workers until a signal ends them; the answer is the exit code."""
     _check(settings)
     logs.configure(settings.log_level, settings.log_format)
+    if settings.database_url.startswith("sqlite:"):
+        log.warning(
+            "the workers share one SQLite file, and take turns at writing to it: "
+            "expect no more timers a second than with WORKERS=1"
+        )
     # All workers accept from this one socket. With a socket of its own for each (SO_REUSEPORT),
     # connections that wait for a worker which died, drains or is busy would be lost, or wait for
     # that one; here whoever is free takes them, and the queue outlives every worker. The price is
