@@ -79,15 +79,24 @@ async def running_workers(
 ) -> AsyncIterator[tuple[ServiceProcess, Workers]]:
     """Two workers that are ready; they must stop cleanly, unless the test ended them already."""
     settings = {"WORKERS": "2", "CLAIM_TTL": "1s", "DRAIN_TIMEOUT": "10s", **settings}
-    async with running_service(folder, **settings) as service:
-        workers = Workers(service)
-        await workers.said("listens on")
-        try:
-            yield service, workers
-        finally:
-            for _, pid in workers.started:
-                if not is_gone(pid):
-                    os.kill(pid, signal.SIGCONT)
+    started: list[tuple[int, int]] = []
+    try:
+        async with running_service(folder, **settings) as service:
+            workers = Workers(service)
+            await workers.said("listens on")
+            try:
+                yield service, workers
+            finally:
+                started = workers.started
+                signal_all(started, signal.SIGCONT)
+    finally:
+        signal_all(started, signal.SIGKILL)  # leave nothing behind, however a test ended
+
+
+def signal_all(started: list[tuple[int, int]], number: signal.Signals) -> None:
+    for _, pid in started:
+        if not is_gone(pid):
+            os.kill(pid, number)
 
 
 async def answers(service: ServiceProcess) -> bool:
@@ -103,7 +112,7 @@ def make_newer(database: Path) -> None:
 async def under_way(service: ServiceProcess, arrivals: list[Arrival], url: str) -> None:
     """Make timers, as many as a receiver has places for, and wait until all have arrived there."""
     for _ in range(PLACES):
-        body = {"delay": "0s", "callback": {"type": "http", "url": url}}
+        body = {"delay": "0s", "callback": {"type": "http", "url": url, "timeout": "5m"}}
         assert (await service.call("POST", "/timers", body)).status in (200, 201)
 
     async def look() -> bool:
