@@ -50,6 +50,45 @@ def test_serve_runs_a_node_by_its_settings(run, nodes, monkeypatch):
     assert not dev
 
 
+def test_serve_with_workers_runs_a_supervisor(run, nodes, monkeypatch):
+    """By the same settings; one worker needs none."""
+    started = []
+    module = ModuleType("duetime.cli.supervisor")
+    module.run_supervisor = lambda settings: started.append(settings) or 7
+    monkeypatch.setitem(sys.modules, "duetime.cli.supervisor", module)
+    monkeypatch.setenv("API_KEY", KEY)
+    assert run("serve", "--workers", "3").code == 7
+    assert [settings.workers for settings in started] == [3]
+    assert nodes == []
+    run("serve", "--workers", "1")
+    assert len(started) == len(nodes) == 1
+
+
+@pytest.mark.parametrize("count", ["0", "65", "two"])
+def test_the_number_of_workers_is_checked(count, run, monkeypatch):
+    """By name."""
+    monkeypatch.setenv("API_KEY", KEY)
+    ended = run("serve", "--workers", count)
+    assert ended.code == 2
+    assert ended.err.startswith("duetime: --workers: must be a whole number from 1 to 64")
+
+
+def test_workers_cannot_share_a_memory(run, monkeypatch):
+    """Each would have timers of its own."""
+    monkeypatch.setenv("API_KEY", KEY)
+    ended = run("serve", "--workers", "2", "--database-url", "memory:///")
+    assert ended.code == 2
+    assert ended.err.startswith("duetime: WORKERS: must be 1 with memory://")
+
+
+def test_dev_has_no_workers(run, nodes, monkeypatch):
+    """It has no such flag, and is one process whatever the variable says."""
+    assert run("dev", "--workers", "2").code == 2
+    monkeypatch.setenv("WORKERS", "2")
+    assert run("dev").code == 7
+    assert len(nodes) == 1
+
+
 def test_dev_makes_a_key_and_keeps_it(run, nodes, tmp_path):
     """The next start has the same; only its owner may read the file."""
     run("dev")

@@ -60,6 +60,7 @@ class ServiceProcess:
                 "serve",
                 cwd=self.folder,  # where no .env lies
                 env=self._environment(),
+                stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
@@ -73,6 +74,13 @@ class ServiceProcess:
     async def kill(self) -> None:
         """End it at once, as a power cut would end it: kill -9."""
         await self._end(signal.SIGKILL)
+
+    async def ended(self) -> int:
+        """Wait until it ends by itself, and return its exit code."""
+        async with asyncio.timeout(PATIENCE):
+            code = await self._running().wait()
+        self._process = None
+        return code
 
     async def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = API_KEY, **headers: str
@@ -111,10 +119,7 @@ class ServiceProcess:
         process = self._running()
         if process.returncode is None:
             process.send_signal(number)
-        async with asyncio.timeout(PATIENCE):
-            code = await process.wait()
-        self._process = None
-        return code
+        return await self.ended()
 
     async def end_if_running(self) -> None:
         """Leave nothing behind, however a test ended."""

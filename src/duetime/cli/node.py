@@ -22,6 +22,7 @@ from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
 from duetime.cli.storage import store_for
+from duetime.cli.worker import Worker
 from duetime.clock import SystemClock
 from duetime.config import Settings, without_password
 from duetime.delivery.egress import Egress
@@ -34,20 +35,23 @@ from duetime.stores import Store
 log = logging.getLogger("duetime")
 
 
-def run_node(settings: Settings, *, dev: bool) -> int:
-    """Run a node until a signal ends it; the answer is the exit code."""
-    logs.configure(settings.log_level, settings.log_format)
+def run_node(settings: Settings, *, dev: bool, worker: Worker | None = None) -> int:
+    """Run a node until a signal, or a worker's supervisor, ends it; the answer is the exit code."""
+    number = worker.number if worker else None
+    logs.configure(settings.log_level, settings.log_format, worker=number)
     allow_open_files(settings.max_in_flight)
     tune()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_run(settings, dev=dev))
+        return runner.run(_run(settings, worker, dev=dev))
 
 
-async def _run(settings: Settings, *, dev: bool) -> int:
+async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
     clock = SystemClock()
     drain_for = settings.drain_timeout / 1000
     async with AsyncExitStack() as stack:
-        listener = stack.enter_context(listen(settings.host, settings.port))
+        listener = stack.enter_context(
+            worker.listener if worker else listen(settings.host, settings.port)
+        )
         store = await stack.enter_async_context(_opened(settings))
         sender = HttpSender(
             clock,
@@ -76,22 +80,29 @@ async def _run(settings: Settings, *, dev: bool) -> int:
         server = ApiServer(app, drain_for=drain_for)
         if dev:
             await stack.enter_async_context(_dev_receiver(settings))
-        return await _serve(server, listener, engine, settings)
+        return await _serve(server, listener, engine, settings, worker)
 
 
 async def _serve(
-    server: ApiServer, listener: socket.socket, engine: Engine, settings: Settings
+    server: ApiServer,
+    listener: socket.socket,
+    engine: Engine,
+    settings: Settings,
+    worker: Worker | None,
 ) -> int:
-    stop = _stop_on_signals()
+    stop = worker.told_to_stop() if worker else _stop_on_signals()
     working = asyncio.create_task(engine.run(), name="engine")
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
     await server.is_listening.wait()
-    log.info(
-        "duetime %s listens on %s, timers are in %s",
-        __version__,
-        reachable(settings.host, settings.port),
-        without_password(settings.database_url),
-    )
+    if worker:
+        worker.tell_ready()
+    else:
+        log.info(
+            "duetime %s listens on %s, timers are in %s",
+            __version__,
+            reachable(settings.host, settings.port),
+            without_password(settings.database_url),
+        )
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({stopping, working, serving}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.devkey import keep_key, key_path
+from duetime.cli.schema import migrate
 from duetime.cli.settings_flags import add_flags, settings_from
 from duetime.config.table import MAKE_A_KEY, TABLE
 
@@ -25,9 +26,11 @@ def add_to(commands: Commands) -> None:
 examples:
   API_KEY=$({MAKE_A_KEY}) duetime serve
   duetime serve --port 9090 --database-url sqlite:////var/lib/duetime/duetime.db
+  duetime serve --workers 4
 
 Every flag is also a variable of the environment or of .env. Secrets have no flag, and are
-variables only: {_SECRETS}. SIGTERM or Ctrl-C stops the node once its callbacks have ended.""",
+variables only: {_SECRETS}. SIGTERM or Ctrl-C stops the node once its callbacks have ended.
+With several workers, SIGHUP replaces them one after the other.""",
     )
     add_flags(serve)
     dev = add_command(
@@ -44,8 +47,8 @@ It listens on this machine only, may call this machine, and runs a receiver on P
 that prints every callback. The key is kept beside the database, and `duetime timer`
 finds it there.""",
     )
-    add_flags(dev, DEV_DEFAULTS)
-    migrate = add_command(
+    add_flags(dev, DEV_DEFAULTS, without=["WORKERS"])
+    migrating = add_command(
         commands,
         "migrate",
         _migrate,
@@ -56,12 +59,16 @@ examples:
 
 A node does this itself when it starts; running it twice, or at the same time, does no harm.""",
     )
-    add_flags(migrate)
+    add_flags(migrating, without=["WORKERS"])
 
 
 def _serve(args: argparse.Namespace) -> int:
     settings = settings_from(args, required=["API_KEY"])
     # Imported here: what runs a node is not loaded by the commands that call one.
+    if settings.workers > 1:
+        from duetime.cli.supervisor import run_supervisor  # noqa: PLC0415
+
+        return run_supervisor(settings)
     from duetime.cli.node import run_node  # noqa: PLC0415
 
     return run_node(settings, dev=False)
@@ -80,16 +87,6 @@ def _dev(args: argparse.Namespace) -> int:
 
 
 def _migrate(args: argparse.Namespace) -> int:
-    settings = settings_from(args)
-    from duetime.cli.storage import store_for  # noqa: PLC0415
-
-    async def migrate() -> None:
-        store = store_for(settings)
-        try:
-            await store.migrate()
-        finally:
-            await store.close()
-
-    asyncio.run(migrate())
+    asyncio.run(migrate(settings_from(args)))
     print("The schema is up to date.")
     return 0

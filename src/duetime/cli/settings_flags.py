@@ -11,11 +11,19 @@ from duetime.config.table import TABLE
 DOTENV = Path(".env")
 
 
-def add_flags(parser: argparse.ArgumentParser, defaults: Mapping[str, str] | None = None) -> None:
-    """A flag for each setting that has one; which of them are wrong, ``load_settings`` tells."""
+def add_flags(
+    parser: argparse.ArgumentParser,
+    defaults: Mapping[str, str] | None = None,
+    *,
+    without: Collection[str] = (),
+) -> None:
+    """A flag for each setting that has one; which of them are wrong, ``load_settings`` tells.
+
+    ``without`` names those that mean nothing to this command, by their variables.
+    """
     group = parser.add_argument_group("settings")
     for setting in TABLE:
-        if setting.flag:
+        if setting.flag and setting.env not in without:
             default = (defaults or {}).get(setting.env, setting.default) or "none"
             text = f"{setting.help} ({setting.values}; default: {default}; or {setting.env})"
             group.add_argument(

@@ -27,6 +27,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str | None
     host: str
     port: int
+    workers: int
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]
     sqlite_synchronous: Literal["full", "normal", "off"]

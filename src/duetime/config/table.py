@@ -73,6 +73,13 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("PORT", reading.count(1, 65_535), "8080", "The port to listen on", "1 to 65535"),
     Setting(
+        "WORKERS",
+        reading.count(1, 64),
+        "1",
+        "How many processes `serve` runs on the port, each of them a node; `dev` is always one",
+        "1 to 64",
+    ),
+    Setting(
         "LOG_LEVEL",
         reading.one_of("debug", "info", "warning", "error"),
         "info",
