@@ -134,6 +134,11 @@ def test_a_database_url_is_shown_without_its_password(url, shown):
     assert without_password(url) == shown
 
 
+def test_a_store_in_memory_can_be_named():
+    """A URL may end with its scheme."""
+    assert load_settings({}, {"DATABASE_URL": "memory://"}).database_url == "memory://"
+
+
 def test_pg_variables_make_a_database_url():
     """PG_* work as in the platform that Duetime replaces, percent-encoded."""
     assert load_settings({}, PG).database_url == (

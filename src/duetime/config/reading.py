@@ -13,7 +13,7 @@ SHORTEST_KEY = 32
 
 _SIZE = re.compile(r"(\d{1,12})\s*(|B|KiB|MiB|GiB)", re.ASCII | re.IGNORECASE)
 _SIZE_UNITS = {"": 1, "b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.ASCII | re.IGNORECASE)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.ASCII | re.IGNORECASE)
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/_-]{32,}={0,2}", re.ASCII)
 
 
