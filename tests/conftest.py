@@ -30,8 +30,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         offer = offers.get(engine, Offer())
         version = EMBEDDED.get(engine) or offer.version
         name = f"{engine} ({version})" if version else engine
-        reason = offer.reason or offer.failure or "no test asked for it"
-        verdict = f"{ran[engine]} tests passed" if ran[engine] else f"did not run: {reason}"
+        verdict = f"{ran[engine]} tests passed" if ran[engine] else "no test passed"
+        if reason := offer.reason or offer.failure:
+            verdict = f"did not run: {reason}"
         terminalreporter.line(f"{name}: {verdict}")
 
 

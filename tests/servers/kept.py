@@ -42,6 +42,8 @@ class KeptProcess:
         self._keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", _KEEPER, json.dumps(order)],
             stdin=subprocess.PIPE,
+            # Not the owner's: who reads that to its end would wait for the keeper too.
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,  # Ctrl-C reaches only the owner, who ends servers in order.

@@ -1,6 +1,8 @@
 """PostgreSQL servers of the tests: they answer, come back from a crash, and go with their owner."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -99,7 +101,10 @@ async def test_it_does_not_outlive_an_owner_that_was_killed(engine: str, server_
     async def all_gone() -> bool:
         return not remains(processes, Path(folder))
 
-    await eventually(all_gone, f"{processes} and {folder} to be gone")
+    try:
+        await eventually(all_gone, f"{processes} and {folder} to be gone")
+    finally:
+        end(processes)
     with pytest.raises(OSError):
         await asyncio.open_connection("127.0.0.1", int(port))
 
@@ -121,6 +126,12 @@ def descendants(pid: int) -> dict[int, str]:
 def remains(pids: Iterable[int], folder: Path) -> bool:
     """Whether a process still runs, or the folder is still there."""
     return folder.exists() or any(map(is_running, pids))
+
+
+def end(pids: Iterable[int]) -> None:
+    """Leave nothing behind if the test fails; whoever still runs is a child of the dead owner."""
+    for pid in filter(is_running, pids):
+        os.kill(pid, signal.SIGKILL)
 
 
 def is_running(pid: int) -> bool:
