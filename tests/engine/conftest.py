@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from duetime.engine import Engine
+from duetime.ids import ALL_SHARDS
 from duetime.model import DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
 from duetime.service import Service
@@ -25,6 +26,7 @@ class Node:
         self.sender = RecordingSender()
         options = {"claim_for": CLAIM_FOR, **options}
         self.engine = Engine(name, store, self.sender, clock, **options)
+        self.engine.members.shards = ALL_SHARDS  # until its members make a pass
         self.service = Service(store, self.sender, clock, engine=self.engine)
 
     async def create(self, **fields: Any) -> Timer:

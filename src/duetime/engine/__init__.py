@@ -23,7 +23,7 @@ from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Timer
 from duetime.service import EngineStatus
-from duetime.stores import Store
+from duetime.stores import News, Store
 
 log = logging.getLogger("duetime.engine")
 
@@ -49,15 +49,29 @@ class Engine:
         max_in_flight: int = 1_000,
         target_concurrency: int = 128,
         retention: Millis | None = None,
+        runs_api: bool = True,
     ) -> None:
+        self._store = store
         self._clock = clock
         self.agenda = Agenda()
         self.targets = Targets(
             per_target=target_concurrency, total=max_in_flight, on_room=self._on_room
         )
-        self.members = Members(node, store, clock)
+        self.members = Members(
+            node,
+            store,
+            clock,
+            ttl=claim_for,
+            runs_api=runs_api,
+            behind=lambda: self.status().behind_ms,
+        )
         self.committer = Committer(
-            store, clock, claim_for=claim_for, on_written=self.notice, wake=self._on_outcomes
+            store,
+            clock,
+            claim_for=claim_for,
+            lease=lambda: self.members.lease,
+            on_written=self.notice,
+            wake=self._on_outcomes,
         )
         self.reader = Reader(
             store,
@@ -78,6 +92,7 @@ class Engine:
             targets=self.targets,
             committer=self.committer,
             claim_for=claim_for,
+            lease=lambda: self.members.lease,
             on_free_place=self._on_free_place,
         )
         self.janitor = Janitor(
@@ -87,7 +102,9 @@ class Engine:
         self._reading = Loop("reader", self._read, clock, trouble)
         self._dispatching = Loop("dispatcher", self.dispatcher.step, clock, trouble)
         self._committing = Loop("committer", self._commit, clock, trouble)
-        self._meeting = Loop("members", self.members.step, clock, trouble)
+        self._meeting = Loop(
+            "members", self._meet, clock, trouble, longest_pause=self.members.beat_every
+        )
         self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
         self._loops = [
             self._reading,
@@ -113,8 +130,14 @@ class Engine:
             behind_ms=max(now - oldest, 0),
         )
 
+    def hear(self, news: News) -> None:
+        """Listen to what other nodes announce."""
+        if news.is_about_nodes:
+            self._meeting.wake()
+
     async def run(self) -> None:
         """Work until stopped."""
+        self._store.listen(self.hear)
         async with asyncio.TaskGroup() as group:
             for loop in self._loops:
                 group.create_task(loop.run(), name=loop.part)
@@ -176,6 +199,14 @@ class Engine:
     async def _read(self) -> float:
         pause = await self.reader.step()
         self._dispatching.wake()
+        return pause
+
+    async def _meet(self) -> float:
+        before = self.members.shards
+        pause = await self.members.step()
+        if self.members.shards is not before:
+            self._reading.wake()
+        self._dispatching.wake()  # it sleeps while there is no lease
         return pause
 
     async def _commit(self) -> float:

@@ -70,7 +70,9 @@ class Reader:
         now = self._clock.now()
         shards = self._shards()
         if shards != self._read_shards:
-            self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
+            self._change_shards(shards, now)
+        if not shards:
+            return self._poll_every  # a node that has just come; getting some wakes us
         if self._ahead.wake_at > now + 2 * self._horizon:  # the wall clock was set back
             self._ahead = Due(now, "")
         self._has_refused = False
@@ -86,6 +88,16 @@ class Reader:
         # Half way through a backlog that is in hand already, or it is too large to be so.
         is_unfinished = self._behind is not None or self._has_refused
         return self._poll_every / 10 if is_unfinished else self._poll_every
+
+    def _change_shards(self, shards: Collection[int], now: Millis) -> None:
+        """Begin anew with other shards, and leave to others what is theirs now.
+
+        What never was of these shards was put on the agenda because it could not wait.
+        """
+        lost = set(self._read_shards).difference(shards)
+        if lost:
+            self._agenda.drop(lambda timer: timer.shard in lost)
+        self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
 
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of late timers; tells whether going on at once would find more."""

@@ -1,0 +1,48 @@
+"""A node: what it writes down of itself, and how another one sees it."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from duetime.clock import Millis
+
+_Length: TypeAlias = Annotated[Millis, Meta(gt=0)]
+
+
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node writes down of itself with every heartbeat."""
+
+    ttl: _Length = 10_000  # it may be taken for dead when its record stood still for so long
+    beat_every: _Length = 2_000
+    is_joining: bool = False  # it still watches who is alive, and looks after no shard yet
+    runs_api: bool = True
+    runs_engine: bool = True
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    started_at: Millis = 0
+    shards: int = 0
+    behind_ms: Millis = 0
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as this one sees it."""
+
+    name: str
+    is_this: bool
+    state: Literal["alive", "joining", "leaving", "dead"]
+    last_seen_ms: Millis  # since its record was seen to move
+    about: NodeRecord
+    shards: tuple[int, ...]  # that fall to it, as this node sees it
+
+
+_decoder = msgspec.json.Decoder(NodeRecord)
+
+
+def read_record(data: bytes) -> NodeRecord:
+    """The record of a node; what cannot be read, another version may have written."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError:
+        return NodeRecord()
