@@ -60,6 +60,17 @@ class Node:
         return [(timer.id, timer.progress.attempt) for timer in self.sender.sent]
 
 
+async def join(clock: FakeClock, *nodes: Node) -> None:
+    """Let the nodes see each other and share the shards, and read what there is."""
+    for _ in range(4):
+        clock.advance(500)
+        for node in nodes:
+            await node.engine.members.step()
+    await settle()
+    for node in nodes:
+        await node.engine.reader.step()
+
+
 async def settle() -> None:
     """Let every task that can run do so."""
     for _ in range(10):

@@ -1,6 +1,7 @@
 """The engine: finds what is due, claims it, delivers it, and writes down what came of it.
 
     store --reader--> agenda --dispatcher--> sender --> committer --> store
+    members: which shards to read; herald: what other nodes should hear of
 
 Each part is a ``step`` that does one pass; this module puts them together in one task group and
 stops them in the right order.
@@ -15,6 +16,7 @@ from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
 from duetime.engine.loop import Loop, Trouble
 from duetime.engine.members import Members
@@ -23,7 +25,7 @@ from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Timer
 from duetime.service import EngineStatus
-from duetime.stores import News, Store
+from duetime.stores import News, Store, Waking
 
 log = logging.getLogger("duetime.engine")
 
@@ -32,6 +34,9 @@ STALLED = 15.0
 
 # How long, in seconds, a callback that was told to end may take to do so.
 LAST_CHANCE = 1.0
+
+# A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
+IMMINENT: Millis = 20
 
 
 class Engine:
@@ -73,6 +78,7 @@ class Engine:
             on_written=self.notice,
             wake=self._on_outcomes,
         )
+        self.herald = Herald(store, wake=self._on_news)
         self.reader = Reader(
             store,
             clock,
@@ -81,6 +87,7 @@ class Engine:
             is_in_hand=self._is_in_hand,
             turned_away=lambda: self.targets.turned_away,
             recalled=self.targets.recalled,
+            pass_on=self.herald.tell,
             poll_every=poll_every,
         )
         self.dispatcher = Dispatcher(
@@ -105,18 +112,27 @@ class Engine:
         self._meeting = Loop(
             "members", self._meet, clock, trouble, longest_pause=self.members.beat_every
         )
+        self._telling = Loop("herald", self.herald.step, clock, trouble)
         self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
         self._loops = [
             self._reading,
             self._dispatching,
             self._committing,
             self._meeting,
+            self._telling,
             self._cleaning,
         ]
 
     def notice(self, timer: Timer) -> None:
-        """Take note of a timer that was just written, so that it need not be found by a poll."""
-        if self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
+        """Take note of a timer that was just written, so that it need not be found by a poll.
+
+        One that another node looks after is passed on, unless it is due before that could hear.
+        """
+        if self._is_left_to_others(timer):
+            self.agenda.forget(timer.id)
+            if timer.wake_at is not None and self.reader.is_near(timer.wake_at):
+                self.herald.tell(Waking.of(timer))
+        elif self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
             self._dispatching.wake()
 
     def status(self) -> EngineStatus:
@@ -134,6 +150,8 @@ class Engine:
         """Listen to what other nodes announce."""
         if news.is_about_nodes:
             self._meeting.wake()
+        if self.reader.hear(news.waking):
+            self._reading.wake()
 
     async def run(self) -> None:
         """Work until stopped."""
@@ -147,7 +165,7 @@ class Engine:
 
         ``run`` returns once this is done.
         """
-        for loop in (self._reading, self._dispatching, self._cleaning):
+        for loop in (self._reading, self._dispatching, self._telling, self._cleaning):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
         await self._leave(drain_for)
@@ -217,12 +235,21 @@ class Engine:
     def _on_outcomes(self) -> None:
         self._committing.wake()
 
+    def _on_news(self) -> None:
+        self._telling.wake()
+
     def _on_room(self) -> None:
+        self.reader.call()
         self._reading.wake()
 
     def _on_free_place(self) -> None:
         if self.dispatcher.is_full or self.targets.has_serveable():
             self._dispatching.wake()
+
+    def _is_left_to_others(self, timer: Timer) -> bool:
+        if self.members.is_mine(timer.id):
+            return False
+        return timer.wake_at is None or timer.wake_at > self._clock.now() + IMMINENT
 
     def _is_in_hand(self, id_: str, version: int) -> bool:
         return (

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from duetime import __version__
+from duetime import __version__, ids
 from duetime.clock import Clock, Millis
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
@@ -89,9 +89,9 @@ class Members:
         """Tell whether no other node that is known to be alive looks after shards."""
         return not self._others
 
-    def is_mine(self, shard: int) -> bool:
-        """Tell whether this node looks after a shard, and will do so for a while."""
-        return self.is_alone or (shard in self.shards and not self.is_leaving)
+    def is_mine(self, id_: str) -> bool:
+        """Tell whether this node looks after a timer, and will do so for a while."""
+        return self.is_alone or (ids.shard_of(id_) in self.shards and not self.is_leaving)
 
     @property
     def handover_time(self) -> float:
