@@ -1,7 +1,7 @@
 """The engine: finds what is due, claims it, delivers it, and writes down what came of it.
 
     store --reader--> agenda --dispatcher--> sender --> committer --> store
-    members: which shards to read; herald: what other nodes should hear of
+    members: who looks after what; herald: tells others of theirs; heir: takes up what the dead left
 
 Each part is a ``step`` that does one pass; this module puts them together in one task group and
 stops them in the right order.
@@ -16,6 +16,7 @@ from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
 from duetime.engine.loop import Loop, Trouble
@@ -69,6 +70,7 @@ class Engine:
             ttl=claim_for,
             runs_api=runs_api,
             behind=lambda: self.status().behind_ms,
+            on_death=self._on_death,
         )
         self.committer = Committer(
             store,
@@ -89,6 +91,14 @@ class Engine:
             recalled=self.targets.recalled,
             pass_on=self.herald.tell,
             poll_every=poll_every,
+        )
+        self.heir = Heir(
+            store,
+            clock,
+            self.agenda,
+            shards=lambda: self.members.shards,
+            is_in_hand=self._is_in_hand,
+            still_dead=self.members.still_dead,
         )
         self.dispatcher = Dispatcher(
             node,
@@ -112,6 +122,7 @@ class Engine:
         self._meeting = Loop(
             "members", self._meet, clock, trouble, longest_pause=self.members.beat_every
         )
+        self._inheriting = Loop("heir", self._inherit, clock, trouble)
         self._telling = Loop("herald", self.herald.step, clock, trouble)
         self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
         self._loops = [
@@ -119,6 +130,7 @@ class Engine:
             self._dispatching,
             self._committing,
             self._meeting,
+            self._inheriting,
             self._telling,
             self._cleaning,
         ]
@@ -165,7 +177,8 @@ class Engine:
 
         ``run`` returns once this is done.
         """
-        for loop in (self._reading, self._dispatching, self._telling, self._cleaning):
+        working = (self._reading, self._dispatching, self._inheriting, self._telling)
+        for loop in (*working, self._cleaning):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
         await self._leave(drain_for)
@@ -227,6 +240,11 @@ class Engine:
         self._dispatching.wake()  # it sleeps while there is no lease
         return pause
 
+    async def _inherit(self) -> float:
+        pause = await self.heir.step()
+        self._dispatching.wake()
+        return pause
+
     async def _commit(self) -> float:
         if (pause := self.committer.gathering()) > 0:
             return pause
@@ -234,6 +252,10 @@ class Engine:
 
     def _on_outcomes(self) -> None:
         self._committing.wake()
+
+    def _on_death(self, dead: dict[str, Millis]) -> None:
+        self.heir.inherit(dead)
+        self._inheriting.wake()
 
     def _on_news(self) -> None:
         self._telling.wake()

@@ -111,7 +111,7 @@ class Dispatcher:
                 self._give_back(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
-        if timer.status is Status.EXECUTING:  # its claim ran out: whoever had it is gone
+        if timer.status is Status.EXECUTING:  # whoever claimed it is gone, or let the claim run out
             new = model.take_up(timer, self._node, now, self._claim_for)
             lost = Outcome(
                 kind=Kind.LOST,

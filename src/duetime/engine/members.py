@@ -22,7 +22,7 @@ from duetime import __version__, ids
 from duetime.clock import Clock, Millis
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
-from duetime.engine.sightings import PATIENCE, Sighting, Sightings
+from duetime.engine.sightings import PATIENCE, Sightings
 from duetime.nodes import NodeRecord
 from duetime.stores import News, Record, Store
 
@@ -46,7 +46,7 @@ class Members:
         ttl: Millis = 10_000,
         runs_api: bool = True,
         behind: Callable[[], Millis] = lambda: 0,
-        on_death: Callable[[dict[str, Sighting]], None] = lambda _: None,
+        on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
     ) -> None:
         self._node = node
         self._store = store
@@ -107,10 +107,11 @@ class Members:
         records = await self._store.records(KIND)
         seen_at = self._clock.monotonic()
         others = [record for record in records if record.name != self._node]
-        died = self._sightings.look_at(others, asked_at=asked_at, seen_at=seen_at)
+        has_died = self._sightings.look_at(others, asked_at=asked_at, seen_at=seen_at)
         self._share(seen_at)
-        if died:
-            self._on_death(died)
+        if has_died:
+            dead = self._sightings.dead()
+            self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -119,6 +120,15 @@ class Members:
             if self._sightings.is_long_dead(record.name, seen_at):
                 await self._store.put_record(record, None)
         return self.beat_every if self._has_joined else self.beat_every / LOOKS
+
+    async def still_dead(self) -> set[str]:
+        """The dead whose records stand as they did when they were found so."""
+        dead = self._sightings.dead()
+        return {
+            record.name
+            for record in await self._store.records(KIND)
+            if record.name in dead and record.version == dead[record.name].version
+        }
 
     async def leave(self) -> None:
         """Take this node's record away, so that the others need not wait for it.

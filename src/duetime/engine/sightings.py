@@ -39,16 +39,14 @@ class Sightings:
         self._is_first_look = True
         self._by_name: dict[str, Sighting] = {}
 
-    def look_at(
-        self, records: Iterable[Record], *, asked_at: float, seen_at: float
-    ) -> dict[str, Sighting]:
-        """Note which records have moved; answers who is found dead in this look.
+    def look_at(self, records: Iterable[Record], *, asked_at: float, seen_at: float) -> bool:
+        """Note which records have moved; tells whether somebody was found dead in this look.
 
         What a look shows was so at some time between asking and seeing. So a version counts from
         when it was seen, and has stood still until the look that still shows it was asked for.
         """
         before, self._by_name = self._by_name, {}
-        died: dict[str, Sighting] = {}
+        has_died = False
         for record in records:
             last = before.get(record.name)
             if last is None or last.version != record.version:
@@ -56,11 +54,10 @@ class Sightings:
                 has_moved = last is not None or not self._is_first_look
                 last = Sighting(record.version, seen_at, has_moved, about)
             elif not last.is_dead and asked_at - last.since >= last.about.ttl / 1000:
-                last.is_dead = True
-                died[record.name] = last
+                last.is_dead = has_died = True
             self._by_name[record.name] = last
         self._is_first_look = False
-        return died
+        return has_died
 
     def get(self, name: str) -> Sighting | None:
         """What was seen of a node."""
@@ -73,6 +70,10 @@ class Sightings:
             for name, sighting in self._by_name.items()
             if sighting.is_alive and sighting.about.runs_engine and not sighting.about.is_joining
         }
+
+    def dead(self) -> dict[str, Sighting]:
+        """Those whose record has stood still for all of the time that it declares."""
+        return {name: each for name, each in self._by_name.items() if each.is_dead}
 
     def is_settled(self, now: float) -> bool:
         """Tell whether everybody who is alive has had the time to show it."""
