@@ -125,6 +125,7 @@ class Engine:
         self._inheriting = Loop("heir", self._inherit, clock, trouble)
         self._telling = Loop("herald", self.herald.step, clock, trouble)
         self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
+        self._is_starting = True  # timers that are due; False at the end of a stop
         self._loops = [
             self._reading,
             self._dispatching,
@@ -173,28 +174,54 @@ class Engine:
                 group.create_task(loop.run(), name=loop.part)
 
     async def stop(self, drain_for: float) -> None:
-        """Claim nothing more, finish what is under way within the time given, hand back the rest.
+        """Hand over to the other nodes, then claim nothing more, finish what is under way within
+        the time given, and hand back the rest.
 
         ``run`` returns once this is done.
         """
-        working = (self._reading, self._dispatching, self._inheriting, self._telling)
-        for loop in (*working, self._cleaning):
+        for loop in (self._cleaning, self._inheriting, self._meeting):
+            loop.stop()
+        if not self.members.is_alone:
+            drain_for -= await self._hand_over(drain_for)
+        self._is_starting = False
+        for loop in (self._reading, self._dispatching):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
-        await self._leave(drain_for)
+        if not self.members.is_leaving:
+            await self._leave(drain_for)
         with suppress(StoreError):
             await self.dispatcher.stop()
         await self._finish_under_way(drain_for)
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
         await self._write_the_rest()
+        self._telling.stop()
+        await self._tell_the_rest()
 
-    async def _leave(self, drain_for: float) -> None:
+    async def _hand_over(self, drain_for: float) -> float:
+        """Leave, and go on until the others have taken over; answers how long that took.
+
+        Both look at the same shards for a while, so that no timer is late for it.
+        """
+        began_at = self._clock.monotonic()
+        if await self._leave(drain_for):
+            overlap = min(self.members.handover_time, drain_for / 2)
+            await self._clock.wait(asyncio.Event(), overlap)
+        return min(self._clock.monotonic() - began_at, drain_for)
+
+    async def _leave(self, drain_for: float) -> bool:
         """Let others take over the shards at once; the claims do not depend on it."""
-        self._meeting.stop()
         await self._clock.wait(self._meeting.ended, drain_for)
-        with suppress(StoreError):
+        try:
             await self.members.leave()
+        except StoreError:
+            return False
+        return True
+
+    async def _tell_the_rest(self) -> None:
+        with suppress(StoreError):
+            while await self.herald.step() == 0:
+                pass
 
     async def _write_the_rest(self) -> None:
         for pause in (0.2, 1.0, 3.0, None):
@@ -271,7 +298,9 @@ class Engine:
     def _is_left_to_others(self, timer: Timer) -> bool:
         if self.members.is_mine(timer.id):
             return False
-        return timer.wake_at is None or timer.wake_at > self._clock.now() + IMMINENT
+        if timer.wake_at is None or not self._is_starting:
+            return True
+        return timer.wake_at > self._clock.now() + IMMINENT
 
     def _is_in_hand(self, id_: str, version: int) -> bool:
         return (
