@@ -1,5 +1,6 @@
 """A node: what it writes down of itself, and how another one sees it."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -7,6 +8,7 @@ from msgspec import Meta
 
 from duetime.clock import Millis
 
+NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]
 _Length: TypeAlias = Annotated[Millis, Meta(gt=0)]
 
 
@@ -31,10 +33,9 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     is_this: bool
-    state: Literal["alive", "joining", "leaving", "dead"]
+    state: NodeState
     last_seen_ms: Millis  # since its record was seen to move
     about: NodeRecord
-    shards: tuple[int, ...]  # that fall to it, as this node sees it
 
 
 _decoder = msgspec.json.Decoder(NodeRecord)
@@ -46,3 +47,14 @@ def read_record(data: bytes) -> NodeRecord:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
         return NodeRecord()
+
+
+def ranges(shards: Iterable[int]) -> str:
+    """Numbers in short: ``0-3,17``."""
+    runs: list[list[int]] = []
+    for shard in sorted(shards):
+        if runs and shard == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], shard]
+        else:
+            runs.append([shard])
+    return ",".join("-".join(map(str, run)) for run in runs)

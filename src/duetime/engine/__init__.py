@@ -25,6 +25,7 @@ from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Timer
+from duetime.nodes import NodeStatus
 from duetime.service import EngineStatus
 from duetime.stores import News, Store, Waking
 
@@ -158,6 +159,14 @@ class Engine:
             writable=self.members.is_writing,
             behind_ms=max(now - oldest, 0),
         )
+
+    async def nodes(self) -> list[NodeStatus]:
+        """Every node that is known."""
+        return await self.members.nodes()
+
+    def shares(self) -> dict[str, list[int]]:
+        """Which shards fall to whom, as this node sees it."""
+        return self.members.shares()
 
     def hear(self, news: News) -> None:
         """Listen to what other nodes announce."""

@@ -22,8 +22,8 @@ from duetime import __version__, ids
 from duetime.clock import Clock, Millis
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
-from duetime.engine.sightings import PATIENCE, Sightings
-from duetime.nodes import NodeRecord
+from duetime.engine.sightings import PATIENCE, Sighting, Sightings
+from duetime.nodes import NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
 
 log = logging.getLogger("duetime.engine")
@@ -69,6 +69,7 @@ class Members:
         self._rendezvous = Rendezvous()
         self._others: dict[str, NodeRecord] = {}
         self._has_joined = False
+        self._beaten_at = clock.monotonic()
         self._has_news = True  # that the others have not been told
         self.is_leaving = False
         self.lease = Lease()
@@ -120,6 +121,45 @@ class Members:
             if self._sightings.is_long_dead(record.name, seen_at):
                 await self._store.put_record(record, None)
         return self.beat_every if self._has_joined else self.beat_every / LOOKS
+
+    async def nodes(self) -> list[NodeStatus]:
+        """Every node that has a record, and this one, by name."""
+        records = await self._store.records(KIND)
+        now = self._clock.monotonic()
+        others = [self._other(record, now) for record in records if record.name != self._node]
+        state: NodeState = "alive" if self._has_joined else "joining"
+        this = NodeStatus(
+            name=self._node,
+            is_this=True,
+            state="leaving" if self.is_leaving else state,
+            last_seen_ms=round(1000 * (now - self._beaten_at)),
+            about=self._about,
+        )
+        return sorted([*others, this], key=lambda node: node.name)
+
+    def _other(self, record: Record, now: float) -> NodeStatus:
+        sighting = self._sightings.get(record.name)
+        if sighting is None or sighting.version != record.version:
+            about = read_record(record.data)  # it has moved since the last look
+            sighting = Sighting(record.version, now, has_moved=True, about=about)
+        state: NodeState = "joining" if sighting.about.is_joining else "alive"
+        if not sighting.is_alive:
+            state = "dead" if sighting.is_dead else "unknown"
+        return NodeStatus(
+            name=record.name,
+            is_this=False,
+            state=state,
+            last_seen_ms=round(1000 * (now - sighting.since)),
+            about=sighting.about,
+        )
+
+    def shares(self) -> dict[str, list[int]]:
+        """Which shards fall to whom, as this node sees it."""
+        shares: dict[str, list[int]] = {}
+        this = [self._node] if self._has_joined else []
+        for shard, owner in enumerate(self._rendezvous.owners([*self._others, *this])):
+            shares.setdefault(owner, []).append(shard)
+        return shares
 
     async def still_dead(self) -> set[str]:
         """The dead whose records stand as they did when they were found so."""
@@ -173,7 +213,8 @@ class Members:
             if not await self._store.put_record(self._own, record):
                 return
         self._own = record
-        if self.lease.holds(self._clock.monotonic()):
+        self._beaten_at = self._clock.monotonic()
+        if self.lease.holds(self._beaten_at):
             self.lease.until = asked_at + self._about.ttl / 1000
         else:  # nobody knows what the others have done meanwhile
             self.lease = Lease(asked_at + self._about.ttl / 1000)
