@@ -71,6 +71,14 @@ async def join(clock: FakeClock, *nodes: Node) -> None:
         await node.engine.reader.step()
 
 
+async def watch(clock: FakeClock, node: Node, millis: int) -> None:
+    """Let time pass, while a node looks at the others' records twice a second."""
+    while millis > 0:
+        clock.advance(min(millis, 500))
+        await node.engine.members.step()
+        millis -= 500
+
+
 async def settle() -> None:
     """Let every task that can run do so."""
     for _ in range(10):

@@ -7,7 +7,7 @@ import pytest
 from duetime.model import DEFAULT_TENANT, Kind, Status
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import CLAIM_FOR, Node, join, settle
+from tests.engine.conftest import CLAIM_FOR, Node, join, settle, watch
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ async def pair(memory, clock):
     return a, b
 
 
-async def claim_late(b: Node, clock, count: int = 5) -> list:
-    """Claims that b makes half a ttl after its last heartbeat, and that others still see."""
-    clock.advance(CLAIM_FOR // 2)
+async def claim_late(a: Node, b: Node, clock, count: int = 5) -> list:
+    """Claims that b makes half a ttl after its last heartbeat, while a watches."""
+    await watch(clock, a, CLAIM_FOR // 2)
     timers = [await b.create() for _ in range(count)]
     await b.engine.dispatcher.step()
     return timers
@@ -44,10 +44,10 @@ async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead
     """In that very pass, though the claims hold for a while yet; in whatever shard they are."""
     a, b = pair
     b.sender.hold = asyncio.Event()
-    timers = await claim_late(b, clock)
+    timers = await claim_late(a, b, clock)
     await settle()
     assert len(b.sent) == 5
-    clock.advance(CLAIM_FOR // 2 - 1)
+    await watch(clock, a, CLAIM_FOR // 2 - 1)
     await inherit(a)
     assert a.sent == []
     clock.advance(1)
@@ -65,8 +65,8 @@ async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead
 async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair, clock):
     """Whichever of its parts moves first: its claims hold yet, but its lease has ended."""
     a, b = pair
-    timers = await claim_late(b, clock)  # claimed, and stopped before anything was sent
-    clock.advance(CLAIM_FOR // 2)
+    timers = await claim_late(a, b, clock)  # claimed, and stopped before anything was sent
+    await watch(clock, a, CLAIM_FOR // 2)
     await inherit(a)
     assert len(a.sent) == 5
     await b.engine.members.step()
@@ -82,8 +82,8 @@ async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair
 async def test_a_node_that_came_back_keeps_what_it_claimed_since(pair, clock):
     """Its record has moved, so what it has claimed may be under its new lease."""
     a, b = pair
-    clock.advance(CLAIM_FOR)
-    await a.engine.members.step()  # finds b dead
+    await watch(clock, a, CLAIM_FOR)
+    assert await a.engine.members.still_dead() == {"b"}
     await b.engine.members.step()
     await b.engine.reader.step()
     timer = await b.create()
@@ -101,15 +101,16 @@ async def test_claims_of_the_living_are_left_alone(memory, clock):
     await join(clock, a, b, c)
     for node in (a, c):
         await node.engine.members.step()
-    clock.advance(CLAIM_FOR // 2)
-    await c.engine.members.step()
+    for _ in range(2):
+        await watch(clock, a, CLAIM_FOR // 4)
+        await c.engine.members.step()
     await a.engine.members.step()
     for node in (b, c):
         node.sender.hold = asyncio.Event()
         for _ in range(4):
             await node.create()
         await node.dispatch()
-    clock.advance(CLAIM_FOR // 2)
+    await watch(clock, a, CLAIM_FOR // 2)
     await inherit(a)
     assert set(a.sent) <= {(id_, 2) for id_, _ in b.sent}
     await c.engine.members.step()
@@ -123,10 +124,10 @@ async def test_nothing_is_taken_from_a_node_that_left(pair, clock):
     """It ends what it has begun, or hands it back itself."""
     a, b = pair
     b.sender.hold = asyncio.Event()
-    timers = await claim_late(b, clock)
+    timers = await claim_late(a, b, clock)
     await settle()
     await b.engine.members.leave()
-    clock.advance(CLAIM_FOR // 2)
+    await watch(clock, a, CLAIM_FOR // 2)
     await inherit(a)
     assert a.sent == []
     b.sender.hold.set()
@@ -155,10 +156,9 @@ async def test_claims_that_were_read_already_are_hastened(pair, clock):
     """The reader has those that run out soon on the agenda, for when they do."""
     a, b = pair
     b.sender.hold = asyncio.Event()
-    timers = await claim_late(b, clock)
+    timers = await claim_late(a, b, clock)
     await settle()
-    clock.advance(CLAIM_FOR // 2 - 1)
-    await a.engine.members.step()
+    await watch(clock, a, CLAIM_FOR // 2 - 1)
     await a.engine.reader.step()
     clock.advance(1)
     await a.engine.members.step()
@@ -181,10 +181,10 @@ async def test_more_claims_than_fit_on_a_page(pair, clock):
         await b.create(delay=f"{6_000 + 400 * number}ms")
     b.sender.hold = asyncio.Event()
     b.engine.targets._remembered["https://a.example/"] = 128
-    await claim_late(b, clock, 40)
+    await claim_late(a, b, clock, 40)
     await settle()
     assert len(b.sent) == 40
-    clock.advance(CLAIM_FOR // 2)
+    await watch(clock, a, CLAIM_FOR // 2)
     await inherit(a)
     assert len([each for each in a.sent if each[1] == 2]) == 8
     a.engine.targets._remembered["https://a.example/"] = 128

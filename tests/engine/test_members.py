@@ -124,13 +124,61 @@ async def test_each_node_says_itself_how_long_it_may_stand_still(store, clock):
     b = Members("b", store, clock, ttl=60_000)
     await joined(clock, a, b)
     await a.step()
-    clock.advance(59_999)
+    await beat(clock, a, times=29)
+    clock.advance(1_999)
     await a.step()
     assert a.shards != ALL_SHARDS
     clock.advance(1)
     await a.step()
     assert a.shards == ALL_SHARDS
     assert [list(each) for each in deaths] == [["b"]]
+
+
+async def test_a_node_that_beats_faster_is_found_dead_too(store, clock):
+    """Who looks less often than others beat is not blind for that."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock, ttl=1_000)
+    await joined(clock, a, b)
+    await a.step()
+    assert a.shards != ALL_SHARDS
+    await beat(clock, a)
+    assert a.shards == ALL_SHARDS
+    assert deaths == [{"b": 1_000}]
+
+
+async def test_nobody_is_dead_because_the_store_was_away(store, clock):
+    """Whoever comes back first does not judge those that could not write either."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    share = a.shards
+    clock.advance(60_000)  # neither could read or write
+    await a.step()
+    assert a.shards == share
+    clock.advance(2_000)
+    await b.step()
+    await a.step()
+    assert a.shards == share
+    assert b.shards
+    assert deaths == []
+
+
+async def test_who_died_while_the_store_was_away_is_passed_over_soon(store, clock):
+    """A heartbeat later others look after its shards; it is surely dead a ttl later."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    clock.advance(60_000)
+    await a.step()
+    clock.advance(2_500)
+    await a.step()
+    assert a.shards == ALL_SHARDS
+    assert deaths == []
+    await beat(clock, a, times=4)
+    assert len(deaths) == 1
 
 
 async def test_a_wall_clock_that_jumps_kills_nobody(store, clock):

@@ -65,7 +65,7 @@ class Members:
         self._on_death = on_death
         self._own: Record | None = None
         self._version = 0
-        self._sightings = Sightings()
+        self._sightings = Sightings(self.beat_every)
         self._rendezvous = Rendezvous()
         self._others: dict[str, NodeRecord] = {}
         self._has_joined = False
@@ -143,7 +143,7 @@ class Members:
             about = read_record(record.data)  # it has moved since the last look
             sighting = Sighting(record.version, now, has_moved=True, about=about)
         state: NodeState = "joining" if sighting.about.is_joining else "alive"
-        if not sighting.is_alive:
+        if not sighting.is_alive(now):
             state = "dead" if sighting.is_dead else "unknown"
         return NodeStatus(
             name=record.name,
@@ -188,7 +188,7 @@ class Members:
     def _share(self, now: float) -> None:
         """Work out the shards anew if somebody has come or gone."""
         has_joined = self._has_joined or self._sightings.is_settled(now)
-        others = self._sightings.alive()
+        others = self._sightings.alive(now)
         is_changed = others.keys() != self._others.keys() or has_joined != self._has_joined
         self._others = others
         if not is_changed or not has_joined:
