@@ -27,6 +27,7 @@ from duetime.errors import (
     Unavailable,
 )
 from duetime.model import Attempt, Spec, Status, Timer
+from duetime.nodes import NodeStatus
 from duetime.requests import (
     CreateTimer,
     UpdateTimer,
@@ -63,6 +64,12 @@ class EngineView(Protocol):
 
     def status(self) -> EngineStatus:
         """How it is doing."""
+
+    async def nodes(self) -> list[NodeStatus]:
+        """Every node that is known."""
+
+    def shares(self) -> dict[str, list[int]]:
+        """Which shards fall to whom, as this node sees it."""
 
 
 class Service:
@@ -213,7 +220,7 @@ class Service:
         """Make a waiting timer due now."""
         return await self._change(lambda: self.get(tenant, id_), model.fire, if_match)
 
-    # Health -----------------------------------------------------------------------------------
+    # Health and nodes -------------------------------------------------------------------------
 
     async def ping(self) -> None:
         """Ask the store for a sign of life."""
@@ -222,6 +229,14 @@ class Service:
     def engine_status(self) -> EngineStatus | None:
         """How the engine of this node is doing, if it has one."""
         return None if self._engine is None else self._engine.status()
+
+    async def nodes(self) -> list[NodeStatus]:
+        """Every node that the engine of this one knows, if it has one."""
+        return [] if self._engine is None else await self._read(self._engine.nodes())
+
+    def shares(self) -> dict[str, list[int]]:
+        """Which shards fall to whom, as this node sees it."""
+        return {} if self._engine is None else self._engine.shares()
 
     def now(self) -> Millis:
         """The time by this node's clock."""

@@ -42,6 +42,7 @@ async def test_every_operation_is_there(description: dict):
         "GET /groups/{group}/timers/{timer_id}",
         "PUT /groups/{group}/timers/{timer_id}",
         "DELETE /groups/{group}/timers/{timer_id}",
+        "GET /nodes",
         "GET /healthz",
         "GET /readyz",
     }

@@ -24,6 +24,7 @@ ENDPOINTS = [
     ("GET", "/groups/default/timers/x"),
     ("PUT", "/groups/default/timers/x"),
     ("DELETE", "/groups/default/timers/x"),
+    ("GET", "/nodes"),
     ("PATCH", "/timers"),
 ]
 

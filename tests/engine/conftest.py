@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from duetime.engine import Engine
+from duetime.ids import ALL_SHARDS
 from duetime.model import DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
 from duetime.service import Service
@@ -25,6 +26,7 @@ class Node:
         self.sender = RecordingSender()
         options = {"claim_for": CLAIM_FOR, **options}
         self.engine = Engine(name, store, self.sender, clock, **options)
+        self.engine.members.shards = ALL_SHARDS  # until its members make a pass
         self.service = Service(store, self.sender, clock, engine=self.engine)
 
     async def create(self, **fields: Any) -> Timer:
@@ -56,6 +58,25 @@ class Node:
     def sent(self) -> list[tuple[str, int]]:
         """What the sender was given: ids and attempt numbers."""
         return [(timer.id, timer.progress.attempt) for timer in self.sender.sent]
+
+
+async def join(clock: FakeClock, *nodes: Node) -> None:
+    """Let the nodes see each other and share the shards, and read what there is."""
+    for _ in range(4):
+        clock.advance(500)
+        for node in nodes:
+            await node.engine.members.step()
+    await settle()
+    for node in nodes:
+        await node.engine.reader.step()
+
+
+async def watch(clock: FakeClock, node: Node, millis: int) -> None:
+    """Let time pass, while a node looks at the others' records twice a second."""
+    while millis > 0:
+        clock.advance(min(millis, 500))
+        await node.engine.members.step()
+        millis -= 500
 
 
 async def settle() -> None:

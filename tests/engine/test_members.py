@@ -1,10 +1,16 @@
-"""Who is taken for alive, and which shards fall to whom."""
+"""Who is taken for alive, which shards fall to whom, and until when a node may send."""
 
+import msgspec
 import pytest
 
-from duetime.engine.members import KIND, Members, shards_of
+from duetime.engine.members import KIND, Members
+from duetime.engine.shards import Rendezvous
 from duetime.ids import ALL_SHARDS
+from duetime.nodes import NodeRecord
+from duetime.stores import News
 from duetime.stores.memory import MemoryStore
+from duetime.testing import FlakyStore
+from tests.engine.conftest import settle
 
 
 @pytest.fixture
@@ -19,60 +25,208 @@ async def beat(clock, *members, times=1):
             await member.step()
 
 
+async def joined(clock, *members):
+    """Let them all see each other."""
+    await beat(clock, *members, times=4)
+
+
+def record(stored):
+    return msgspec.json.decode(stored.data, type=NodeRecord)
+
+
 async def test_a_node_alone_has_every_shard(store, clock):
-    """Nobody to share with."""
+    """Nobody to share with, and nobody to watch."""
     a = Members("a", store, clock)
     await a.step()
     assert a.shards == ALL_SHARDS
+    assert a.is_alone
 
 
 async def test_nodes_share_all_shards_without_overlap(store, clock):
     """Once they have seen each other, each shard has one node."""
     members = [Members(name, store, clock) for name in "abc"]
-    await beat(clock, *members, times=3)
+    await joined(clock, *members)
     shares = [set(member.shards) for member in members]
     assert set.union(*shares) == set(ALL_SHARDS)
     assert sum(map(len, shares)) == len(ALL_SHARDS)
     assert min(map(len, shares)) > 1_000
 
 
-async def test_a_newcomer_does_not_wait_for_a_dead_nodes_record(store, clock):
-    """A record that was there before and does not move yet is nobody: a restart loses no time."""
-    old = Members("old", store, clock)
-    await old.step()
+async def test_a_newcomer_listens_first(store, clock):
+    """It has no shards before it knows who is alive, and the others keep theirs as long."""
+    a, b = Members("a", store, clock), Members("b", store, clock)
+    await a.step()
+    await b.step()
+    await a.step()
+    assert b.shards == ()
+    assert a.shards == ALL_SHARDS
+    await b.step()  # it sees that a has moved
+    assert 0 < len(b.shards) < len(ALL_SHARDS)
+    await a.step()
+    assert set(a.shards) == set(ALL_SHARDS) - set(b.shards)
+
+
+async def test_a_newcomer_waits_for_a_dead_nodes_record_one_heartbeat_and_no_ttl(store, clock):
+    """Whoever is alive would have moved by then: a restart after a crash loses little time."""
+    await Members("old", store, clock).step()
     new = Members("new", store, clock)
+    await new.step()
+    clock.advance(2_499)
+    await new.step()
+    assert new.shards == ()
+    clock.advance(1)
     await new.step()
     assert new.shards == ALL_SHARDS
 
 
+async def test_a_newcomer_waits_as_long_as_the_others_declare(store, clock):
+    """Their heartbeat counts, not its own."""
+    await Members("old", store, clock, ttl=1_000).step()
+    new = Members("new", store, clock)
+    await new.step()
+    clock.advance(250)
+    await new.step()
+    assert new.shards == ALL_SHARDS
+
+
+async def test_a_slow_node_that_was_passed_over_is_back_when_it_moves(store, clock):
+    """The newcomer was wrong about it for a moment, which costs nothing."""
+    slow, new = Members("slow", store, clock), Members("new", store, clock)
+    await slow.step()
+    await new.step()
+    clock.advance(3_000)
+    await new.step()
+    assert new.shards == ALL_SHARDS
+    await slow.step()
+    await new.step()
+    assert set(new.shards) == set(ALL_SHARDS) - set(slow.shards)
+
+
 async def test_a_node_that_stands_still_is_dead_by_the_observers_clock(store, clock):
-    """After some missed heartbeats the others share its shards."""
+    """After the time that it declares, counted from when it was seen to move last."""
     a, b = Members("a", store, clock), Members("b", store, clock)
-    await beat(clock, a, b, times=3)
-    assert a.shards != ALL_SHARDS
-    await beat(clock, a, times=3)
-    assert a.shards != ALL_SHARDS
-    await beat(clock, a, times=2)
+    await joined(clock, a, b)
+    await a.step()
+    share = a.shards
+    await beat(clock, a, times=4)
+    clock.advance(1_999)
+    await a.step()
+    assert a.shards == share
+    clock.advance(1)
+    await a.step()
     assert a.shards == ALL_SHARDS
+
+
+async def test_each_node_says_itself_how_long_it_may_stand_still(store, clock):
+    """Nodes with different settings get along."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock, ttl=60_000)
+    await joined(clock, a, b)
+    await a.step()
+    await beat(clock, a, times=29)
+    clock.advance(1_999)
+    await a.step()
+    assert a.shards != ALL_SHARDS
+    clock.advance(1)
+    await a.step()
+    assert a.shards == ALL_SHARDS
+    assert [list(each) for each in deaths] == [["b"]]
+
+
+async def test_a_node_that_beats_faster_is_found_dead_too(store, clock):
+    """Who looks less often than others beat is not blind for that."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock, ttl=1_000)
+    await joined(clock, a, b)
+    await a.step()
+    assert a.shards != ALL_SHARDS
+    await beat(clock, a)
+    assert a.shards == ALL_SHARDS
+    assert deaths == [{"b": 1_000}]
+
+
+async def test_nobody_is_dead_because_the_store_was_away(store, clock):
+    """Whoever comes back first does not judge those that could not write either."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    share = a.shards
+    clock.advance(60_000)  # neither could read or write
+    await a.step()
+    assert a.shards == share
+    clock.advance(2_000)
+    await b.step()
+    await a.step()
+    assert a.shards == share
+    assert b.shards
+    assert deaths == []
+
+
+async def test_who_died_while_the_store_was_away_is_passed_over_soon(store, clock):
+    """A heartbeat later others look after its shards; it is surely dead a ttl later."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    clock.advance(60_000)
+    await a.step()
+    clock.advance(2_500)
+    await a.step()
+    assert a.shards == ALL_SHARDS
+    assert deaths == []
+    await beat(clock, a, times=4)
+    assert len(deaths) == 1
 
 
 async def test_a_wall_clock_that_jumps_kills_nobody(store, clock):
     """Membership uses monotonic time only."""
     a, b = Members("a", store, clock), Members("b", store, clock)
-    await beat(clock, a, b, times=3)
+    await joined(clock, a, b)
     share = a.shards
     clock.step_wall_clock(86_400_000)
     await beat(clock, a, b)
     assert a.shards == share
 
 
-async def test_a_node_that_leaves_is_gone_at_once(store, clock):
-    """Leaving takes the record away."""
-    a, b = Members("a", store, clock), Members("b", store, clock)
-    await beat(clock, a, b, times=3)
+async def test_a_node_that_leaves_is_gone_at_once_and_not_dead(store, clock):
+    """Leaving takes the record away; nobody looks for its claims."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
     await b.leave()
-    await beat(clock, a)
+    await a.step()
     assert a.shards == ALL_SHARDS
+    await beat(clock, a, times=10)
+    assert deaths == []
+
+
+async def test_a_node_that_is_leaving_does_not_write_its_record_again(store, clock):
+    """A pass that comes late leaves no trace."""
+    a = Members("a", store, clock)
+    await a.step()
+    await a.leave()
+    await a.step()
+    assert await store.records(KIND) == []
+
+
+async def test_others_are_told_of_who_comes_and_goes(store, clock):
+    """After the first heartbeat, when it takes its shards, and when it leaves; no more often."""
+    heard = []
+    store.listen(heard.append)
+    a, b = Members("a", store, clock), Members("b", store, clock)
+    await a.step()
+    await settle()
+    assert heard == [News(is_about_nodes=True)]
+    await joined(clock, a, b)
+    await settle()
+    assert len(heard) == 3
+    await b.leave()
+    await settle()
+    assert len(heard) == 4
 
 
 async def test_records_of_long_dead_nodes_are_removed(store, clock):
@@ -88,35 +242,201 @@ async def test_a_node_whose_record_was_removed_comes_back(store, clock):
     """Taken for dead while it only slept, a node writes its record anew."""
     a = Members("a", store, clock)
     await a.step()
-    [record] = await store.records(KIND)
-    await store.put_record(record, None)
+    [before] = await store.records(KIND)
+    await store.put_record(before, None)
     await a.step()
-    assert [record.name for record in await store.records(KIND)] == ["a"]
+    [after] = await store.records(KIND)
+    assert after.version > before.version
     assert a.is_writing
 
 
-async def test_a_heartbeat_whose_answer_was_lost_is_no_obstacle(store, clock):
+@pytest.mark.parametrize("failing", ["before", "after"])
+async def test_a_heartbeat_whose_answer_was_lost_is_no_obstacle(store, clock, failing):
     """The version that landed unheard is looked up."""
-    from duetime.testing import FlakyStore  # noqa: PLC0415 - only here
-
     flaky = FlakyStore(store)
     a = Members("a", flaky, clock)
     await a.step()
-    flaky.failing = "after"
-    with pytest.raises(Exception, match="after it was done"):
-        await a.step()
+    flaky.failing = failing
+    with pytest.raises(Exception, match="as told"):
+        await a._beat()
     flaky.failing = None
     clock.advance(2_000)
     await a.step()
     assert a.is_writing
+    await a.leave()
+    assert await store.records(KIND) == []
+
+
+async def test_a_record_that_cannot_be_read_is_a_node_all_the_same(store, clock):
+    """Another version may have written it."""
+    a, b = Members("a", store, clock), Members("b", store, clock)
+    await joined(clock, a, b)
+    stored = next(each for each in await store.records(KIND) if each.name == "b")
+    changed = msgspec.structs.replace(stored, version=99, data=b'{"ttl": "soon"}')
+    assert await store.put_record(stored, changed)
+    share = a.shards
+    await a.step()
+    assert a.shards == share
+
+
+async def test_a_record_says_how_the_node_is(store, clock):
+    """What GET /nodes shows of it."""
+    a = Members("a", store, clock, ttl=5_000, behind=lambda: 17)
+    await a.step()
+    [stored] = await store.records(KIND)
+    about = record(stored)
+    assert (about.ttl, about.beat_every, about.shards, about.behind_ms) == (5_000, 1_000, 4096, 17)
+    assert about.started_at == clock.now()
+    assert about.host
+    assert about.pid
+    assert about.version
+    assert not about.is_joining
+
+
+# Leases ---------------------------------------------------------------------------------------
+
+
+async def test_a_lease_ends_before_anybody_can_take_the_node_for_dead(store, clock):
+    """It is counted from before the heartbeat was asked for, death from after it was seen."""
+    deaths = []
+    a = Members("a", store, clock)
+    b = Members("b", store, clock, on_death=deaths.append)
+    await joined(clock, a, b)
+    slow = store.put_record
+
+    async def slow_put(old, new):
+        clock.advance(700)
+        return await slow(old, new)
+
+    store.put_record = slow_put
+    asked_at = clock.monotonic()
+    await a._beat()
+    assert a.lease.until == asked_at + 10
+    store.put_record = slow
+    await b.step()
+    while not deaths:
+        clock.advance(1)
+        await b.step()
+        assert not (deaths and a.lease.holds(clock.monotonic()))
+    assert clock.monotonic() - a.lease.until < 1
+
+
+async def test_a_lease_that_has_ended_does_not_come_back(store, clock):
+    """The next heartbeat begins another one: others may have acted in between."""
+    a = Members("a", store, clock)
+    await a.step()
+    lease = a.lease
+    clock.advance(9_999)
+    await a.step()
+    assert a.lease is lease
+    assert lease.holds(clock.monotonic())
+    clock.advance(10_000)
+    await a.step()
+    assert a.lease is not lease
+    assert a.lease.holds(clock.monotonic())
+    assert not lease.holds(clock.monotonic())
+
+
+async def test_a_heartbeat_that_was_answered_after_the_lease_begins_another(store, clock):
+    """It may have landed after the others had given the node up."""
+    a = Members("a", store, clock)
+    await a.step()
+    lease = a.lease
+    clock.advance(9_000)
+    put = store.put_record
+
+    async def slow_put(old, new):
+        clock.advance(1_000)
+        return await put(old, new)
+
+    store.put_record = slow_put
+    await a.step()
+    assert a.lease is not lease
+    assert not lease.holds(clock.monotonic())
+
+
+async def test_a_look_that_took_long_takes_nobody_for_dead(store, clock):
+    """A record has stood still until the look was asked for, not until it was answered."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    await a.step()
+    records = store.records
+
+    async def slow_records(kind):
+        stale = await records(kind)
+        clock.advance(10_000)
+        return stale
+
+    store.records = slow_records
+    await a.step()
+    assert deaths == []
+
+
+async def test_who_has_left_keeps_its_claims(store, clock):
+    """Nobody takes it for dead, so it may end what it has begun, without a heartbeat."""
+    a = Members("a", store, clock)
+    await a.step()
+    await a.leave()
+    clock.advance(60_000)
+    assert a.lease.holds(clock.monotonic())
+
+
+async def test_who_could_not_leave_loses_its_claims(store, clock):
+    """Its record is still there, and will be taken for a dead node's."""
+    flaky = FlakyStore(store)
+    a = Members("a", flaky, clock)
+    await a.step()
+    flaky.failing = "before"
+    with pytest.raises(Exception, match="as told"):
+        await a.leave()
+    clock.advance(10_000)
+    assert not a.lease.holds(clock.monotonic())
+
+
+# Sharing --------------------------------------------------------------------------------------
+
+
+def owners_of(nodes):
+    rendezvous = Rendezvous()
+    return {shard: node for node in nodes for shard in rendezvous.shards_of(node, nodes)}
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
 def test_a_node_that_goes_moves_only_its_own_shards(count):
-    """Rendezvous hashing: nobody else's shards change hands."""
+    """Rendezvous hashing: nobody else's shards change hands. Coming is the same, backwards."""
     nodes = [f"node-{number}" for number in range(count)]
-    before = {shard: node for node in nodes for shard in shards_of(node, nodes)}
-    left = nodes[1:]
-    after = {shard: node for node in left for shard in shards_of(node, left)}
+    before, after = owners_of(nodes), owners_of(nodes[1:])
     moved = [shard for shard in ALL_SHARDS if before[shard] != after[shard]]
     assert {before[shard] for shard in moved} == {nodes[0]}
+
+
+@pytest.mark.parametrize("count", [1, 2, 20])
+def test_every_shard_has_one_owner(count):
+    """Both ways of asking agree, and shares are about equal."""
+    nodes = [f"node-{number}" for number in range(count)]
+    owners = owners_of(nodes)
+    assert sorted(owners) == list(ALL_SHARDS)
+    assert Rendezvous().owners(nodes) == [owners[shard] for shard in ALL_SHARDS]
+    shares = [list(owners.values()).count(node) for node in nodes]
+    assert min(shares) > len(ALL_SHARDS) / count * 0.7
+
+
+def test_of_equal_scores_the_last_name_wins(monkeypatch):
+    """So that a tie has one winner as well."""
+    rendezvous = Rendezvous()
+    rendezvous.shards_of("a", ["a", "b", "c"])
+    same = rendezvous._scores["a"]
+    rendezvous._scores = dict.fromkeys("abc", same)
+    assert rendezvous.shards_of("c", ["a", "b", "c"]) == frozenset(ALL_SHARDS)
+    assert rendezvous.shards_of("b", ["a", "b", "c"]) == frozenset()
+    assert rendezvous.owners(["a", "b", "c"]) == ["c"] * len(ALL_SHARDS)
+
+
+def test_scores_of_the_dead_are_forgotten():
+    """Names are new with every start; memory must not grow with them."""
+    rendezvous = Rendezvous()
+    for number in range(20):
+        rendezvous.shards_of("a", ["a", f"node-{number}"])
+    assert len(rendezvous._scores) == 2

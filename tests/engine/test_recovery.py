@@ -94,6 +94,57 @@ async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
     assert [line.attempt for line in log] == [1]
 
 
+async def test_a_node_that_stalled_past_its_lease_sends_nothing(node, clock):
+    """Others may have taken it for dead, though its claim has not run out."""
+    await node.engine.members.step()
+    clock.advance(CLAIM_FOR // 2)
+    await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    clock.advance(CLAIM_FOR // 2)  # the process stood still
+    await settle()
+    assert node.sent == []
+
+
+async def test_a_heartbeat_does_not_bring_back_the_claims_of_a_stalled_node(node, store, clock):
+    """Whatever it does first when it goes on, it sends nothing that others may have taken up."""
+    await node.engine.members.step()
+    clock.advance(CLAIM_FOR // 2)
+    timer = await node.create()
+    await node.engine.dispatcher.step()
+    clock.advance(CLAIM_FOR // 2)
+    await node.engine.members.step()
+    await settle()
+    assert node.sent == []
+    await node.commit()  # handed back, as nobody has taken it up
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_without_a_lease_nothing_is_claimed(node, store, clock):
+    """It could not be sent, and would be claimed and handed back over and over."""
+    await node.engine.members.step()
+    clock.advance(CLAIM_FOR)
+    timer = await node.create()
+    assert await node.engine.dispatcher.step() > 0.5
+    assert (await node.get(timer)).status is Status.PENDING
+    await node.engine.members.step()
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
+
+
+async def test_a_claim_that_is_renewed_stands_under_the_new_lease(node, store, clock):
+    """Nobody has taken it up, so it may be sent again."""
+    await node.engine.members.step()
+    clock.advance(CLAIM_FOR // 2)
+    timer = await node.create()
+    await node.engine.dispatcher.step()
+    clock.advance(CLAIM_FOR // 2 + 1)
+    await node.engine.members.step()
+    await node.engine.committer.step()
+    await settle()
+    assert node.sent == [(timer.id, 1)]
+
+
 async def test_a_slow_attempt_keeps_its_claim(node, store, clock):
     """Claims are renewed while the attempt is under way, so nobody else takes it up."""
     timer = await node.create()

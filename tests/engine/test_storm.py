@@ -53,6 +53,8 @@ class StormyStore:
 
     def __getattr__(self, name):
         method = getattr(self.store, name)
+        if name == "listen":
+            return method
 
         async def call(*args):
             await asyncio.sleep(self._chance.random() * 0.002)

@@ -59,6 +59,7 @@ def both(service):
         ("create", (), "POST /timers"),
         ("create_batch", ([],), "POST /timers/batch"),
         ("page", (), "GET /timers"),
+        ("nodes", (), "GET /nodes"),
         ("health", (), "GET /healthz"),
         ("ready", (), "GET /readyz"),
         ("get", ("../a b",), "GET /timers/..%2Fa%20b"),

@@ -13,6 +13,7 @@ from duetime.api.auth import Keys
 from duetime.api.envelope import INVALID, Reply, encode, failure
 from duetime.api.groups import Groups
 from duetime.api.health import Health
+from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation, Request, header
 from duetime.api.timers import Timers
@@ -109,7 +110,12 @@ def create_app(
     keys = Keys(api_key)
     operations = [
         operation
-        for resource in (Timers(service, max_timer=max_body), Groups(service), Health(service))
+        for resource in (
+            Timers(service, max_timer=max_body),
+            Groups(service),
+            Nodes(service),
+            Health(service),
+        )
         for operation in resource.operations()
     ]
     paths: defaultdict[str, list[Operation]] = defaultdict(list)

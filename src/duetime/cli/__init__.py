@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from duetime import __version__
-from duetime.cli import exits, node_commands, receiver_command, timer_commands
+from duetime.cli import exits, node_commands, nodes_command, receiver_command, timer_commands
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
 from duetime.client import ClientError
@@ -35,6 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="<command>", required=True)
     node_commands.add_to(commands)
     timer_commands.add_to(commands)
+    nodes_command.add_to(commands)
     receiver_command.add_to(commands)
     add_command(commands, "version", _version, "Print the version", "")
     return parser

@@ -1,4 +1,4 @@
-"""How timers and attempts look to people."""
+"""How timers, attempts and nodes look to people."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from duetime.cli.output import Screen, printable, relative
-from duetime.client.types import Attempt, Timer
+from duetime.client.types import Attempt, Node, Timer
 from duetime.clock import Millis
 
 _LONGEST_CELL = 40
+_STATE_COLOURS = {"alive": "green", "dead": "red"}  # the others pass
 
 
 def show_timers(screen: Screen, timers: Iterable[Timer], now: Millis) -> None:
@@ -76,6 +77,27 @@ def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> N
         screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", "ERROR"), rows)
     else:
         screen.line("No attempts yet.")
+
+
+def show_nodes(screen: Screen, nodes: Iterable[Node], now: Millis) -> None:
+    """The nodes, one line each."""
+    heads = ("NODE", "STATE", "SHARDS", "BEHIND", "SEEN", "STARTED", "VERSION")
+    rows = [
+        (
+            printable(node["name"]) + (" *" if node.get("is_this") else ""),
+            screen.colour(_STATE_COLOURS.get(node["state"], "yellow"), printable(node["state"])),
+            _cell(node.get("shards")),
+            _milliseconds(node.get("behind_ms")),
+            _milliseconds(node.get("last_seen_ms")) + " ago",
+            relative(node.get("started_at"), now),
+            _cell(node.get("version")),
+        )
+        for node in nodes
+    ]
+    if rows:
+        screen.table(heads, rows)
+    else:
+        screen.line("No nodes.")
 
 
 def _own_key(timer: Timer) -> str | None:

@@ -14,6 +14,7 @@ from duetime.client.types import (
     Filters,
     Health,
     NewTimer,
+    Nodes,
     Page,
     Timer,
     TimerChange,
@@ -114,6 +115,10 @@ class AsyncClient:
         self, group: str, timer_id: str, *, if_version: int | None = None
     ) -> Timer:
         return await self.send(calls.cancel_by_key(group, timer_id, if_version))
+
+    async def nodes(self, *, with_shards: bool = False) -> Nodes:
+        """Who is there, how many shards each node looks after, and which if asked for."""
+        return await self.send(calls.nodes(with_shards=with_shards))
 
     async def health(self) -> Health:
         """How the service is; ServiceError if it is not well."""

@@ -16,6 +16,7 @@ from duetime.client.types import (
     Filters,
     Health,
     NewTimer,
+    Nodes,
     Page,
     Timer,
     TimerChange,
@@ -119,6 +120,10 @@ def put_by_key(
 
 def cancel_by_key(group: str, timer_id: str, if_version: int | None) -> Call[Timer]:
     return Call("DELETE", _key(group, timer_id), headers=_if_match(if_version))
+
+
+def nodes(*, with_shards: bool) -> Call[Nodes]:
+    return Call("GET", "/nodes", query={"shards": "ranges"} if with_shards else {})
 
 
 def health() -> Call[Health]:

@@ -14,6 +14,7 @@ from duetime.client.types import (
     Filters,
     Health,
     NewTimer,
+    Nodes,
     Page,
     Timer,
     TimerChange,
@@ -109,6 +110,10 @@ class Client:
 
     def cancel_by_key(self, group: str, timer_id: str, *, if_version: int | None = None) -> Timer:
         return self.send(calls.cancel_by_key(group, timer_id, if_version))
+
+    def nodes(self, *, with_shards: bool = False) -> Nodes:
+        """Who is there, how many shards each node looks after, and which if asked for."""
+        return self.send(calls.nodes(with_shards=with_shards))
 
     def health(self) -> Health:
         """How the service is; ServiceError if it is not well."""

@@ -174,6 +174,30 @@ class Attempts(TypedDict, total=False):
     attempts: Required[list[Attempt]]
 
 
+class Node(TypedDict, total=False):
+    """A node of the service, as the one that answers sees it."""
+
+    name: Required[str]
+    state: Required[Literal["alive", "joining", "leaving", "dead", "unknown"]]
+    is_this: bool
+    host: str
+    pid: int
+    version: str
+    started_at: str
+    last_seen_ms: int
+    shards: int
+    shard_ranges: str | None
+    behind_ms: int
+    runs_api: bool
+    runs_engine: bool
+
+
+class Nodes(TypedDict, total=False):
+    """All nodes that are known."""
+
+    nodes: Required[list[Node]]
+
+
 class Health(TypedDict, total=False):
     """How the service is."""
 

@@ -1,6 +1,7 @@
 """The engine: finds what is due, claims it, delivers it, and writes down what came of it.
 
     store --reader--> agenda --dispatcher--> sender --> committer --> store
+    members: who looks after what; herald: tells others of theirs; heir: takes up what the dead left
 
 Each part is a ``step`` that does one pass; this module puts them together in one task group and
 stops them in the right order.
@@ -15,6 +16,8 @@ from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.heir import Heir
+from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
 from duetime.engine.loop import Loop, Trouble
 from duetime.engine.members import Members
@@ -22,8 +25,9 @@ from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Timer
+from duetime.nodes import NodeStatus
 from duetime.service import EngineStatus
-from duetime.stores import Store
+from duetime.stores import News, Store, Waking
 
 log = logging.getLogger("duetime.engine")
 
@@ -32,6 +36,9 @@ STALLED = 15.0
 
 # How long, in seconds, a callback that was told to end may take to do so.
 LAST_CHANCE = 1.0
+
+# A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
+IMMINENT: Millis = 20
 
 
 class Engine:
@@ -49,16 +56,32 @@ class Engine:
         max_in_flight: int = 1_000,
         target_concurrency: int = 128,
         retention: Millis | None = None,
+        runs_api: bool = True,
     ) -> None:
+        self._store = store
         self._clock = clock
         self.agenda = Agenda()
         self.targets = Targets(
             per_target=target_concurrency, total=max_in_flight, on_room=self._on_room
         )
-        self.members = Members(node, store, clock)
-        self.committer = Committer(
-            store, clock, claim_for=claim_for, on_written=self.notice, wake=self._on_outcomes
+        self.members = Members(
+            node,
+            store,
+            clock,
+            ttl=claim_for,
+            runs_api=runs_api,
+            behind=lambda: self.status().behind_ms,
+            on_death=self._on_death,
         )
+        self.committer = Committer(
+            store,
+            clock,
+            claim_for=claim_for,
+            lease=lambda: self.members.lease,
+            on_written=self.notice,
+            wake=self._on_outcomes,
+        )
+        self.herald = Herald(store, wake=self._on_news)
         self.reader = Reader(
             store,
             clock,
@@ -67,7 +90,16 @@ class Engine:
             is_in_hand=self._is_in_hand,
             turned_away=lambda: self.targets.turned_away,
             recalled=self.targets.recalled,
+            pass_on=self.herald.tell,
             poll_every=poll_every,
+        )
+        self.heir = Heir(
+            store,
+            clock,
+            self.agenda,
+            shards=lambda: self.members.shards,
+            is_in_hand=self._is_in_hand,
+            still_dead=self.members.still_dead,
         )
         self.dispatcher = Dispatcher(
             node,
@@ -78,6 +110,7 @@ class Engine:
             targets=self.targets,
             committer=self.committer,
             claim_for=claim_for,
+            lease=lambda: self.members.lease,
             on_free_place=self._on_free_place,
         )
         self.janitor = Janitor(
@@ -87,19 +120,33 @@ class Engine:
         self._reading = Loop("reader", self._read, clock, trouble)
         self._dispatching = Loop("dispatcher", self.dispatcher.step, clock, trouble)
         self._committing = Loop("committer", self._commit, clock, trouble)
-        self._meeting = Loop("members", self.members.step, clock, trouble)
+        self._meeting = Loop(
+            "members", self._meet, clock, trouble, longest_pause=self.members.beat_every
+        )
+        self._inheriting = Loop("heir", self._inherit, clock, trouble)
+        self._telling = Loop("herald", self.herald.step, clock, trouble)
         self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
+        self._is_starting = True  # timers that are due; False at the end of a stop
         self._loops = [
             self._reading,
             self._dispatching,
             self._committing,
             self._meeting,
+            self._inheriting,
+            self._telling,
             self._cleaning,
         ]
 
     def notice(self, timer: Timer) -> None:
-        """Take note of a timer that was just written, so that it need not be found by a poll."""
-        if self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
+        """Take note of a timer that was just written, so that it need not be found by a poll.
+
+        One that another node looks after is passed on, unless it is due before that could hear.
+        """
+        if self._is_left_to_others(timer):
+            self.agenda.forget(timer.id)
+            if timer.wake_at is not None and self.reader.is_near(timer.wake_at):
+                self.herald.tell(Waking.of(timer))
+        elif self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
             self._dispatching.wake()
 
     def status(self) -> EngineStatus:
@@ -113,34 +160,77 @@ class Engine:
             behind_ms=max(now - oldest, 0),
         )
 
+    async def nodes(self) -> list[NodeStatus]:
+        """Every node that is known."""
+        return await self.members.nodes()
+
+    def shares(self) -> dict[str, list[int]]:
+        """Which shards fall to whom, as this node sees it."""
+        return self.members.shares()
+
+    def hear(self, news: News) -> None:
+        """Listen to what other nodes announce."""
+        if news.is_about_nodes:
+            self._meeting.wake()
+        if self.reader.hear(news.waking):
+            self._reading.wake()
+
     async def run(self) -> None:
         """Work until stopped."""
+        self._store.listen(self.hear)
         async with asyncio.TaskGroup() as group:
             for loop in self._loops:
                 group.create_task(loop.run(), name=loop.part)
 
     async def stop(self, drain_for: float) -> None:
-        """Claim nothing more, finish what is under way within the time given, hand back the rest.
+        """Hand over to the other nodes, then claim nothing more, finish what is under way within
+        the time given, and hand back the rest.
 
         ``run`` returns once this is done.
         """
-        for loop in (self._reading, self._dispatching, self._cleaning):
+        for loop in (self._cleaning, self._inheriting, self._meeting):
+            loop.stop()
+        if not self.members.is_alone:
+            drain_for -= await self._hand_over(drain_for)
+        self._is_starting = False
+        for loop in (self._reading, self._dispatching):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
-        await self._leave(drain_for)
+        if not self.members.is_leaving:
+            await self._leave(drain_for)
         with suppress(StoreError):
             await self.dispatcher.stop()
         await self._finish_under_way(drain_for)
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
         await self._write_the_rest()
+        self._telling.stop()
+        await self._tell_the_rest()
 
-    async def _leave(self, drain_for: float) -> None:
+    async def _hand_over(self, drain_for: float) -> float:
+        """Leave, and go on until the others have taken over; answers how long that took.
+
+        Both look at the same shards for a while, so that no timer is late for it.
+        """
+        began_at = self._clock.monotonic()
+        if await self._leave(drain_for):
+            overlap = min(self.members.handover_time, drain_for / 2)
+            await self._clock.wait(asyncio.Event(), overlap)
+        return min(self._clock.monotonic() - began_at, drain_for)
+
+    async def _leave(self, drain_for: float) -> bool:
         """Let others take over the shards at once; the claims do not depend on it."""
-        self._meeting.stop()
         await self._clock.wait(self._meeting.ended, drain_for)
-        with suppress(StoreError):
+        try:
             await self.members.leave()
+        except StoreError:
+            return False
+        return True
+
+    async def _tell_the_rest(self) -> None:
+        with suppress(StoreError):
+            while await self.herald.step() == 0:
+                pass
 
     async def _write_the_rest(self) -> None:
         for pause in (0.2, 1.0, 3.0, None):
@@ -178,6 +268,19 @@ class Engine:
         self._dispatching.wake()
         return pause
 
+    async def _meet(self) -> float:
+        before = self.members.shards
+        pause = await self.members.step()
+        if self.members.shards is not before:
+            self._reading.wake()
+        self._dispatching.wake()  # it sleeps while there is no lease
+        return pause
+
+    async def _inherit(self) -> float:
+        pause = await self.heir.step()
+        self._dispatching.wake()
+        return pause
+
     async def _commit(self) -> float:
         if (pause := self.committer.gathering()) > 0:
             return pause
@@ -186,12 +289,27 @@ class Engine:
     def _on_outcomes(self) -> None:
         self._committing.wake()
 
+    def _on_death(self, dead: dict[str, Millis]) -> None:
+        self.heir.inherit(dead)
+        self._inheriting.wake()
+
+    def _on_news(self) -> None:
+        self._telling.wake()
+
     def _on_room(self) -> None:
+        self.reader.call()
         self._reading.wake()
 
     def _on_free_place(self) -> None:
         if self.dispatcher.is_full or self.targets.has_serveable():
             self._dispatching.wake()
+
+    def _is_left_to_others(self, timer: Timer) -> bool:
+        if self.members.is_mine(timer.id):
+            return False
+        if timer.wake_at is None or not self._is_starting:
+            return True
+        return timer.wake_at > self._clock.now() + IMMINENT
 
     def _is_in_hand(self, id_: str, version: int) -> bool:
         return (

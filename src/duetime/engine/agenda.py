@@ -10,6 +10,7 @@ now does not queue behind it.
 """
 
 import heapq
+from collections.abc import Callable
 from itertools import count
 
 from duetime.clock import Millis
@@ -59,6 +60,17 @@ class _Lane:
             del self._versions[timer.id]
             taken.append(timer)
         return taken
+
+    def drop(self, is_unwanted: Callable[[Timer], bool]) -> list[Timer]:
+        """Strike off all that are unwanted; answers with them."""
+        valid = [entry for entry in self._heap if not self._is_stale(entry[2])]
+        dropped = {entry[2].id: entry[2] for entry in valid if is_unwanted(entry[2])}
+        for id_ in dropped:
+            del self._versions[id_]
+        self._heap = [entry for entry in valid if entry[2].id not in dropped]
+        heapq.heapify(self._heap)
+        self._weight = sum(timer.weight for _, _, timer in self._heap)
+        return list(dropped.values())
 
     def _is_stale(self, timer: Timer) -> bool:
         return self._versions.get(timer.id) != timer.version
@@ -110,9 +122,19 @@ class Agenda:
         self._lane(timer.wake_at, now).push(timer.wake_at, next(self._sequence), timer)
         return True
 
+    def hasten(self, timer: Timer, now: Millis) -> None:
+        """Note down a timer as due now, whenever it would wake."""
+        if self._versions.get(timer.id, 0) <= timer.version:
+            self._versions[timer.id] = timer.version
+            self._in_time.push(now, next(self._sequence), timer)
+
     def forget(self, id_: str) -> None:
         """Strike a timer off."""
         self._versions.pop(id_, None)
+
+    def drop(self, is_unwanted: Callable[[Timer], bool]) -> list[Timer]:
+        """Strike off all that are unwanted; answers with them."""
+        return self._in_time.drop(is_unwanted) + self._backlog.drop(is_unwanted)
 
     def take(self, now: Millis, limit: int) -> list[Timer]:
         """Take off up to so many timers that are due, both lanes having their share."""

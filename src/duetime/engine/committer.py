@@ -14,6 +14,7 @@ import msgspec
 
 from duetime import model
 from duetime.clock import Clock, Millis
+from duetime.engine.lease import Lease
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
 
@@ -26,8 +27,13 @@ class Claim(msgspec.Struct):
 
     timer: Timer  # as stored, executing
     holds_until: float  # on the monotonic clock; later than that, nothing may be sent
+    lease: Lease = msgspec.field(default_factory=Lease)  # under which it was made, or renewed
     task: asyncio.Task[None] | None = None
     outcome: Outcome | None = None
+
+    def may_be_sent(self, now: float) -> bool:
+        """Tell whether nobody else can have taken it up."""
+        return now < self.holds_until and self.lease.holds(now)
 
     def is_same_attempt(self, stored: Timer | None) -> bool:
         """Tell whether the stored row still is this claim, whatever its version."""
@@ -49,6 +55,7 @@ class Committer:
         clock: Clock,
         *,
         claim_for: Millis,
+        lease: Callable[[], Lease],
         on_written: Callable[[Timer], None],
         wake: Callable[[], None],
         largest: int = 500,
@@ -56,6 +63,7 @@ class Committer:
         self._store = store
         self._clock = clock
         self._claim_for = claim_for
+        self._lease = lease
         self._on_written = on_written
         self._wake = wake
         self._largest = largest
@@ -122,7 +130,7 @@ class Committer:
         return 0 if self._ended else self._claim_for / 8000
 
     async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
-        asked_at = self._clock.monotonic()
+        asked_at, lease = self._clock.monotonic(), self._lease()
         try:
             won = await self._store.apply(changes)
         except Exception:  # whatever it was, the write may have landed
@@ -139,6 +147,7 @@ class Committer:
             if is_ours:
                 claim.timer = change.new
                 claim.holds_until = asked_at + self._claim_for / 1000
+                claim.lease = lease
             else:
                 claim.holds_until = asked_at  # somebody took it up: this one must not send
 

@@ -1,7 +1,8 @@
 """The dispatcher starts what is due: it claims timers in batches and hands each to its sender.
 
 A claim is a compare-and-set of the row to ``executing``. Whoever wins it may send, until the
-claim runs out on its own monotonic clock; whoever loses it does nothing.
+claim runs out on its own monotonic clock, or the lease under which it was made; whoever loses it
+does nothing.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Claim, Committer
 from duetime.engine.departures import Departures
+from duetime.engine.lease import Lease
 from duetime.engine.targets import Targets
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
@@ -36,6 +38,7 @@ class Dispatcher:
         targets: Targets,
         committer: Committer,
         claim_for: Millis,
+        lease: Callable[[], Lease],
         on_free_place: Callable[[], None],
         largest: int = 500,
     ) -> None:
@@ -47,6 +50,7 @@ class Dispatcher:
         self._targets = targets
         self._committer = committer
         self._claim_for = claim_for
+        self._lease = lease
         self._on_free_place = on_free_place
         self._largest = largest
         self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
@@ -59,6 +63,8 @@ class Dispatcher:
         if self._doubtful:
             await self._look_again()
         self._hand_back(self._departures.take_back())
+        if not self._lease().holds(self._clock.monotonic()):
+            return LONGEST_SLEEP  # nothing could be sent; the next heartbeat wakes us
         now = self._clock.now()
         room = min(self._targets.free, self._largest)
         begun = self._targets.next_waiting(room)
@@ -82,7 +88,7 @@ class Dispatcher:
         return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
 
     async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
-        holds_until = self._clock.monotonic() + self._claim_for / 1000
+        holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._lease()
         changes = [self._starting(timer, now) for _, timer in begun]
         self._claiming = {timer.id for _, timer in begun}
         try:
@@ -92,19 +98,20 @@ class Dispatcher:
                 if timer.id in self._doubtful:
                     self._give_back(name, timer)  # there were two of it
                     continue
-                claim = Claim(timer=change.new, holds_until=holds_until)
+                claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
                 self._doubtful[timer.id] = (name, claim)
             raise
         finally:
             self._claiming = set()
         for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
             if is_ours and change.new.status is Status.EXECUTING:
-                self._depart(name, Claim(timer=change.new, holds_until=holds_until))
+                claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
+                self._depart(name, claim)
             else:
                 self._give_back(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
-        if timer.status is Status.EXECUTING:  # its claim ran out: whoever had it is gone
+        if timer.status is Status.EXECUTING:  # whoever claimed it is gone, or let the claim run out
             new = model.take_up(timer, self._node, now, self._claim_for)
             lost = Outcome(
                 kind=Kind.LOST,
@@ -139,7 +146,7 @@ class Dispatcher:
         outcome = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
         try:
             outcome = await self._sender.send(
-                claim.timer, lambda: self._clock.monotonic() < claim.holds_until
+                claim.timer, lambda: claim.may_be_sent(self._clock.monotonic())
             )
         finally:
             self._committer.end(claim, outcome)

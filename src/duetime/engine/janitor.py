@@ -27,9 +27,10 @@ class Janitor:
 
     async def step(self) -> float:
         """Drop one batch."""
-        if self._retention is None:
+        shards = self._shards()
+        if self._retention is None or not shards:
             return SWEEP_EVERY
         before = self._clock.now() - self._retention
-        dropped = await self._store.purge(self._shards(), before, BATCH)
+        dropped = await self._store.purge(shards, before, BATCH)
         # A breath between full batches leaves the store to those who wait for it.
         return 0.1 if dropped == BATCH else SWEEP_EVERY

@@ -50,12 +50,19 @@ class Loop:
     """Runs one part of the engine."""
 
     def __init__(
-        self, part: str, step: Callable[[], Awaitable[float]], clock: Clock, trouble: Trouble
+        self,
+        part: str,
+        step: Callable[[], Awaitable[float]],
+        clock: Clock,
+        trouble: Trouble,
+        *,
+        longest_pause: float = LONGEST_PAUSE,
     ) -> None:
         self.part = part
         self._step = step
         self._clock = clock
         self._trouble = trouble
+        self._longest_pause = longest_pause  # after failures
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self.ended = asyncio.Event()
@@ -91,7 +98,7 @@ class Loop:
                 pause = await self._step()
             except Exception as error:  # noqa: BLE001 - a part must outlive whatever goes wrong in it
                 self._trouble.began(self.part, error)
-                pause = min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE)
+                pause = min(FIRST_PAUSE * 2**failures, self._longest_pause)
                 failures = min(failures + 1, 10)
             else:
                 self._trouble.ended(self.part)

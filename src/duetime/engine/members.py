@@ -1,128 +1,235 @@
 """Members: who is alive, and which shards this node looks after.
 
-Every node keeps one record and writes it anew at each heartbeat. A node is taken for dead when
-its record has stood still for a while on the observer's own monotonic clock, so no clocks need
-to agree. The live nodes share the shards by rendezvous hashing: each works out the same answer
-from the same list, and a node that comes or goes moves only the shards that must move.
+Every node keeps one record and writes it anew with each heartbeat. The live nodes share the shards
+(``shards.py``). A node that comes watches the records of the others first (``sightings.py``) and
+takes its shards when it knows who is alive; only then do the others let go of them. A node that
+goes takes its record away.
 
 While they disagree for a moment, two nodes look at the same shard. That wastes work, and never
-more: who starts a timer is decided by its row.
+more: who starts a timer is decided by its row. What may be sent under a claim, while others may
+take its node for dead, is decided by the lease (``lease.py``).
 """
 
 import logging
-from collections.abc import Collection
-from hashlib import blake2b
+import math
+import os
+import socket
+from collections.abc import Callable, Collection
 
 import msgspec
 
-from duetime.clock import Clock
-from duetime.ids import ALL_SHARDS
-from duetime.stores import Record, Store
+from duetime import __version__, ids
+from duetime.clock import Clock, Millis
+from duetime.engine.lease import Lease
+from duetime.engine.shards import Rendezvous
+from duetime.engine.sightings import PATIENCE, Sighting, Sightings
+from duetime.nodes import NodeRecord, NodeState, NodeStatus, read_record
+from duetime.stores import News, Record, Store
 
 log = logging.getLogger("duetime.engine")
 
 KIND = "node"
-MISSED_BEATS = 4  # a record that stood still for so many heartbeats is a dead node's
-BURIED_AFTER = 10  # its record is removed after so many times that
-
-
-class _Sighting(msgspec.Struct, frozen=True):
-    version: int
-    since: float  # when this version was first seen
-    has_moved: bool  # False: it stood like this when we came, so it may be a dead node's
+BEATS = 5  # heartbeats in the time after which a node may be taken for dead
+LONGEST_BEAT: Millis = 2_000  # whoever comes waits for one
+LOOKS = 5  # a newcomer looks so many times in a heartbeat whether the others have moved
 
 
 class Members:
     """This node's view of who is there."""
 
-    def __init__(self, node: str, store: Store, clock: Clock, *, beat_every: float = 2.0) -> None:
+    def __init__(
+        self,
+        node: str,
+        store: Store,
+        clock: Clock,
+        *,
+        ttl: Millis = 10_000,
+        runs_api: bool = True,
+        behind: Callable[[], Millis] = lambda: 0,
+        on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
+    ) -> None:
         self._node = node
         self._store = store
         self._clock = clock
-        self._beat_every = beat_every
+        self._about = NodeRecord(
+            ttl=ttl,
+            beat_every=max(min(ttl // BEATS, LONGEST_BEAT), 1),
+            is_joining=True,
+            runs_api=runs_api,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            started_at=clock.now(),
+        )
+        self._behind = behind
+        self._on_death = on_death
         self._own: Record | None = None
-        self._sightings: dict[str, _Sighting] | None = None
-        self._beaten_at: float | None = None
-        self._alive: list[str] = [node]
-        self.shards: Collection[int] = ALL_SHARDS
+        self._version = 0
+        self._sightings = Sightings(self.beat_every)
+        self._rendezvous = Rendezvous()
+        self._others: dict[str, NodeRecord] = {}
+        self._has_joined = False
+        self._beaten_at = clock.monotonic()
+        self._has_news = True  # that the others have not been told
+        self.is_leaving = False
+        self.lease = Lease()
+        self.shards: Collection[int] = ()
+
+    @property
+    def beat_every(self) -> float:
+        """How many seconds lie between two heartbeats."""
+        return self._about.beat_every / 1000
 
     @property
     def is_writing(self) -> bool:
         """Tell whether the last heartbeats were written."""
-        return (
-            self._beaten_at is not None
-            and self._clock.monotonic() - self._beaten_at < self._beat_every * MISSED_BEATS
-        )
+        return self._own is not None and self.lease.holds(self._clock.monotonic())
+
+    @property
+    def is_alone(self) -> bool:
+        """Tell whether no other node that is known to be alive looks after shards."""
+        return not self._others
+
+    def is_mine(self, id_: str) -> bool:
+        """Tell whether this node looks after a timer, and will do so for a while."""
+        return self.is_alone or (ids.shard_of(id_) in self.shards and not self.is_leaving)
+
+    @property
+    def handover_time(self) -> float:
+        """After how many seconds the others have noticed that this node is gone, if there are any.
+
+        They may have heard of it at once, but news can get lost.
+        """
+        return PATIENCE * max((node.beat_every for node in self._others.values()), default=0) / 1000
 
     async def step(self) -> float:
-        """Show a sign of life, look for those of others, and work out the shards."""
+        """Look for signs of life, work out the shards, and show one."""
+        asked_at = self._clock.monotonic()
+        records = await self._store.records(KIND)
+        seen_at = self._clock.monotonic()
+        others = [record for record in records if record.name != self._node]
+        has_died = self._sightings.look_at(others, asked_at=asked_at, seen_at=seen_at)
+        self._share(seen_at)
+        if has_died:
+            dead = self._sightings.dead()
+            self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
         await self._beat()
+        if self._has_news:
+            await self._store.announce(News(is_about_nodes=True))
+            self._has_news = False
+        for record in others:
+            if self._sightings.is_long_dead(record.name, seen_at):
+                await self._store.put_record(record, None)
+        return self.beat_every if self._has_joined else self.beat_every / LOOKS
+
+    async def nodes(self) -> list[NodeStatus]:
+        """Every node that has a record, and this one, by name."""
         records = await self._store.records(KIND)
         now = self._clock.monotonic()
-        sightings = self._look_at(records, now)
-        alive = sorted({self._node} | {name for name in sightings if self._is_alive(name, now)})
-        if alive != self._alive:
-            self._alive = alive
-            self.shards = shards_of(self._node, alive)
-            log.info("nodes alive: %d; this one has %d shards", len(alive), len(self.shards))
-        for record in records:
-            if self._is_long_dead(record, now):
-                await self._store.put_record(record, None)
-        return self._beat_every
+        others = [self._other(record, now) for record in records if record.name != self._node]
+        state: NodeState = "alive" if self._has_joined else "joining"
+        this = NodeStatus(
+            name=self._node,
+            is_this=True,
+            state="leaving" if self.is_leaving else state,
+            last_seen_ms=round(1000 * (now - self._beaten_at)),
+            about=self._about,
+        )
+        return sorted([*others, this], key=lambda node: node.name)
+
+    def _other(self, record: Record, now: float) -> NodeStatus:
+        sighting = self._sightings.get(record.name)
+        if sighting is None or sighting.version != record.version:
+            about = read_record(record.data)  # it has moved since the last look
+            sighting = Sighting(record.version, now, has_moved=True, about=about)
+        state: NodeState = "joining" if sighting.about.is_joining else "alive"
+        if not sighting.is_alive(now):
+            state = "dead" if sighting.is_dead else "unknown"
+        return NodeStatus(
+            name=record.name,
+            is_this=False,
+            state=state,
+            last_seen_ms=round(1000 * (now - sighting.since)),
+            about=sighting.about,
+        )
+
+    def shares(self) -> dict[str, list[int]]:
+        """Which shards fall to whom, as this node sees it."""
+        shares: dict[str, list[int]] = {}
+        this = [self._node] if self._has_joined else []
+        for shard, owner in enumerate(self._rendezvous.owners([*self._others, *this])):
+            shares.setdefault(owner, []).append(shard)
+        return shares
+
+    async def still_dead(self) -> set[str]:
+        """The dead whose records stand as they did when they were found so."""
+        dead = self._sightings.dead()
+        return {
+            record.name
+            for record in await self._store.records(KIND)
+            if record.name in dead and record.version == dead[record.name].version
+        }
 
     async def leave(self) -> None:
-        """Take this node's record away, so that the others need not wait for it."""
-        if self._own is not None:
-            await self._store.put_record(self._own, None)
-            self._own = None
+        """Take this node's record away, so that the others need not wait for it.
+
+        What it has claimed stays its own: nobody takes a node for dead that has left.
+        """
+        self.is_leaving = True
+        if self._own is None or not await self._store.put_record(self._own, None):
+            own = await self._stored()
+            if own is not None and not await self._store.put_record(own, None):
+                return
+        self._own = None
+        if self.lease.holds(self._clock.monotonic()):
+            self.lease.until = math.inf
+        await self._store.announce(News(is_about_nodes=True))
+
+    def _share(self, now: float) -> None:
+        """Work out the shards anew if somebody has come or gone."""
+        has_joined = self._has_joined or self._sightings.is_settled(now)
+        others = self._sightings.alive(now)
+        is_changed = others.keys() != self._others.keys() or has_joined != self._has_joined
+        self._others = others
+        if not is_changed or not has_joined:
+            return
+        self._has_news = self._has_news or not self._has_joined
+        self._has_joined = True
+        self.shards = self._rendezvous.shards_of(self._node, others.keys())
+        log.info("nodes alive: %d; this one has %d shards", len(others) + 1, len(self.shards))
 
     async def _beat(self) -> None:
-        version = 1 if self._own is None else self._own.version + 1
-        record = Record(kind=KIND, name=self._node, version=version)
+        """Write the record anew, and count the lease from before that was asked for."""
+        if self.is_leaving:
+            return
+        asked_at = self._clock.monotonic()
+        self.lease.until = min(self.lease.until, asked_at + self._about.ttl / 1000)
+        record = self._next_record()
         if not await self._store.put_record(self._own, record):
             # A write whose answer was lost has landed, or another node took us for dead.
-            stored = [r for r in await self._store.records(KIND) if r.name == self._node]
-            self._own = stored[0] if stored else None
-            record = msgspec.structs.replace(
-                record, version=1 if self._own is None else self._own.version + 1
-            )
+            self._own = await self._stored()
+            asked_at = self._clock.monotonic()
+            record = self._next_record()
             if not await self._store.put_record(self._own, record):
                 return
         self._own = record
         self._beaten_at = self._clock.monotonic()
+        if self.lease.holds(self._beaten_at):
+            self.lease.until = asked_at + self._about.ttl / 1000
+        else:  # nobody knows what the others have done meanwhile
+            self.lease = Lease(asked_at + self._about.ttl / 1000)
 
-    def _look_at(self, records: list[Record], now: float) -> dict[str, _Sighting]:
-        """Note which records have moved since the last look."""
-        before = self._sightings
-        self._sightings = {}
-        for record in records:
-            last = None if before is None else before.get(record.name)
-            if last is None:
-                last = _Sighting(record.version, now, has_moved=before is not None)
-            elif last.version != record.version:
-                last = _Sighting(record.version, now, has_moved=True)
-            self._sightings[record.name] = last
-        return self._sightings
-
-    def _is_alive(self, name: str, now: float) -> bool:
-        sighting = (self._sightings or {})[name]
-        return sighting.has_moved and now - sighting.since < self._beat_every * MISSED_BEATS
-
-    def _is_long_dead(self, record: Record, now: float) -> bool:
-        still_for = now - (self._sightings or {})[record.name].since
-        return (
-            record.name != self._node and still_for > self._beat_every * MISSED_BEATS * BURIED_AFTER
+    def _next_record(self) -> Record:
+        self._about = msgspec.structs.replace(
+            self._about,
+            is_joining=not self._has_joined,
+            shards=len(self.shards),
+            behind_ms=self._behind(),
         )
+        self._version += 1  # never the same twice: only a change is a sign of life
+        data = msgspec.json.encode(self._about)
+        return Record(kind=KIND, name=self._node, version=self._version, data=data)
 
-
-def shards_of(node: str, alive: Collection[str]) -> Collection[int]:
-    """The shards that fall to a node: those for which it scores highest among the living."""
-    if set(alive) <= {node}:
-        return ALL_SHARDS
-    return frozenset(
-        shard for shard in ALL_SHARDS if max(alive, key=lambda name: _score(name, shard)) == node
-    )
-
-
-def _score(node: str, shard: int) -> bytes:
-    return blake2b(f"{node}\0{shard}".encode(), digest_size=8).digest()
+    async def _stored(self) -> Record | None:
+        records = await self._store.records(KIND)
+        return next((record for record in records if record.name == self._node), None)

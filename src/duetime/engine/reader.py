@@ -3,12 +3,16 @@
 It goes through the lines of the due index, and reads the timers that are in nobody's hands yet. It
 reads ahead: a short horizon of what comes up, each stretch of time once. Timers that this
 node writes meanwhile are noticed without a read, if they fall into the stretch already read.
+What other nodes write, they announce: such a line is read at once, and nothing else with it.
 And it looks behind: whatever is due by now and in nobody's hands, be it late since a crash,
-written by another node, left executing by a dead one, or crowded out of the agenda.
+written by another node whose news got lost, left executing by a dead one, or crowded out of the
+agenda.
 """
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Iterable
 
+from duetime import ids
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
 from duetime.model import Timer
@@ -19,6 +23,7 @@ from duetime.stores.portions import portions
 LAST_ID = "~"
 
 PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
+MOST_HEARD = 10_000  # lines of news that wait to be read
 
 
 class Reader:
@@ -34,6 +39,7 @@ class Reader:
         is_in_hand: Callable[[str, int], bool],
         turned_away: Callable[[], int],
         recalled: Callable[[], list[Waking]],
+        pass_on: Callable[[Waking], None],
         poll_every: float,
         horizon: Millis = 5_000,
         page: int = 1_000,
@@ -46,6 +52,7 @@ class Reader:
         self._turned_away = turned_away
         self._turned_away_before = 0
         self._recalled = recalled
+        self._pass_on = pass_on
         self._has_refused = False  # in this pass, for want of room
         self._poll_every = poll_every
         self._horizon = horizon
@@ -54,6 +61,9 @@ class Reader:
         self._ahead = Due(clock.now(), "")  # everything up to here has been read
         self._until = self._ahead.wake_at + horizon  # what is written below this is noticed
         self._behind: Due | None = None
+        self._heard: list[Waking] = []
+        self._poll_at = -math.inf  # on the monotonic clock
+        self._is_called = False
 
     def notice(self, timer: Timer) -> bool:
         """Take note of a timer that was just written; tells whether it is on the agenda now."""
@@ -65,16 +75,48 @@ class Reader:
             return False  # memory stays bounded: it will be found when it is late
         return self._agenda.put(timer, now)
 
+    def is_near(self, wake_at: Millis) -> bool:
+        """Tell whether a timer wakes so soon that its reader may have read that stretch already."""
+        return wake_at <= self._clock.now() + self._horizon
+
+    def hear(self, lines: Iterable[Waking]) -> bool:
+        """Take note of lines that were announced; tells whether they make a pass worth while."""
+        shards = self._shards()
+        for line in lines:
+            is_read_already = line.wake_at <= self._until
+            if is_read_already and ids.shard_of(line.id) in shards and self._is_wanted(line):
+                self._heard.append(line)
+        del self._heard[MOST_HEARD:]
+        return bool(self._heard)
+
+    def call(self) -> None:
+        """Ask for more than the news in the next pass."""
+        self._is_called = True
+
     async def step(self) -> float:
+        """Read what was announced, and if it is time for it, look at the store as well."""
+        shards = self._shards()
+        heard, self._heard = self._heard, []
+        has_time = self._clock.monotonic() < self._poll_at and not self._is_called
+        if heard and has_time and shards is self._read_shards:
+            await self._note_down(heard, self._clock.now())
+        else:
+            self._is_called = False
+            pause = await self._poll(shards, heard)
+            self._poll_at = self._clock.monotonic() + pause
+        return max(self._poll_at - self._clock.monotonic(), 0)
+
+    async def _poll(self, shards: Collection[int], heard: list[Waking]) -> float:
         """Read a page of what is late and a page of what comes up."""
         now = self._clock.now()
-        shards = self._shards()
         if shards != self._read_shards:
-            self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
+            self._change_shards(shards, now)
+        if not shards:
+            return self._poll_every  # a node that has just come; getting some wakes us
         if self._ahead.wake_at > now + 2 * self._horizon:  # the wall clock was set back
             self._ahead = Due(now, "")
         self._has_refused = False
-        await self._note_down(self._recalled(), now)
+        await self._note_down(heard + self._recalled(), now)
         more_behind = await self._look_behind(now, shards)
         more_ahead = await self._read_ahead(now, shards)
         if self._turned_away() != self._turned_away_before:
@@ -86,6 +128,16 @@ class Reader:
         # Half way through a backlog that is in hand already, or it is too large to be so.
         is_unfinished = self._behind is not None or self._has_refused
         return self._poll_every / 10 if is_unfinished else self._poll_every
+
+    def _change_shards(self, shards: Collection[int], now: Millis) -> None:
+        """Begin anew with other shards, and leave to others what is theirs now.
+
+        What never was of these shards was put on the agenda because it could not wait.
+        """
+        lost = set(self._read_shards).difference(shards)
+        for timer in self._agenda.drop(lambda timer: timer.shard in lost) if lost else ():
+            self._pass_on(Waking.of(timer))  # they may have read that stretch before it was written
+        self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
 
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of late timers; tells whether going on at once would find more."""

@@ -1,0 +1,108 @@
+"""Sightings: which records of other nodes this one has seen, and whether they moved.
+
+Only this node's monotonic clock counts. A record that was there when this node came says nothing
+yet: it may be a dead node's. Whoever is alive writes it anew within one heartbeat, so those that
+did not by then are passed over. That is good enough to look after their shards, which wastes work
+at worst. To take up their claims it is not: for that, a record must have stood still for all of
+the time that its node declares in it.
+
+Nor does it say anything that a record stood still while this node could not look, because the store
+was away: nobody could write then. Those that were alive before have a heartbeat's time to show it.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from duetime.nodes import NodeRecord, read_record
+from duetime.stores import Record
+
+PATIENCE = 1.25  # heartbeats within which whoever is alive has written its record anew
+BURIED_AFTER = 10  # a dead node's record is removed after so many times its ttl
+
+
+class Sighting(msgspec.Struct):
+    """A record as it was seen last."""
+
+    version: int
+    since: float  # when this version was first seen
+    has_moved: bool  # False: it stood like this when we came
+    about: NodeRecord
+    is_dead: bool = False
+    is_doubtful: bool = False  # it must show itself, since nobody was looking for a while
+
+    def is_alive(self, now: float) -> bool:
+        if self.is_doubtful and self.is_overdue(now):
+            return False
+        return self.has_moved and not self.is_dead
+
+    def is_overdue(self, now: float) -> bool:
+        """Tell whether it would have moved by now if it were alive."""
+        return now - self.since >= PATIENCE * self.about.beat_every / 1000
+
+
+class Sightings:
+    """What one node has seen of the others."""
+
+    def __init__(self, look_every: float) -> None:
+        self._look_every = look_every
+        self._looked_at: float | None = None
+        self._by_name: dict[str, Sighting] = {}
+
+    def look_at(self, records: Iterable[Record], *, asked_at: float, seen_at: float) -> bool:
+        """Note which records have moved; tells whether somebody was found dead in this look.
+
+        What a look shows was so at some time between asking and seeing. So a version counts from
+        when it was seen, and has stood still until the look that still shows it was asked for.
+        """
+        before, self._by_name = self._by_name, {}
+        is_first = self._looked_at is None
+        blind_for = asked_at - (self._looked_at or asked_at)
+        has_died = False
+        for record in records:
+            last = before.get(record.name)
+            was_blind = last is not None and blind_for > max(
+                last.about.ttl / 2000, 2 * self._look_every
+            )
+            if last is None or last.version != record.version:
+                about = read_record(record.data)
+                has_moved = last is not None or not is_first
+                last = Sighting(record.version, seen_at, has_moved, about, is_doubtful=was_blind)
+            elif not last.is_dead and was_blind:
+                last.since, last.is_doubtful = seen_at, True
+            elif not last.is_dead and asked_at - last.since >= last.about.ttl / 1000:
+                last.is_dead = has_died = True
+            self._by_name[record.name] = last
+        self._looked_at = seen_at
+        return has_died
+
+    def get(self, name: str) -> Sighting | None:
+        """What was seen of a node."""
+        return self._by_name.get(name)
+
+    def alive(self, now: float) -> dict[str, NodeRecord]:
+        """Those that are there and take part: they look after shards."""
+        return {
+            name: sighting.about
+            for name, sighting in self._by_name.items()
+            if sighting.is_alive(now)
+            and sighting.about.runs_engine
+            and not sighting.about.is_joining
+        }
+
+    def dead(self) -> dict[str, Sighting]:
+        """Those whose record has stood still for all of the time that it declares."""
+        return {name: each for name, each in self._by_name.items() if each.is_dead}
+
+    def is_settled(self, now: float) -> bool:
+        """Tell whether everybody who is alive has had the time to show it."""
+        return all(
+            sighting.has_moved or sighting.is_overdue(now) for sighting in self._by_name.values()
+        )
+
+    def is_long_dead(self, name: str, now: float) -> bool:
+        """Tell whether nobody needs to know of this node any more."""
+        sighting = self._by_name[name]
+        return sighting.is_dead and now - sighting.since > (
+            BURIED_AFTER * sighting.about.ttl / 1000
+        )

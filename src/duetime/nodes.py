@@ -1,0 +1,60 @@
+"""A node: what it writes down of itself, and how another one sees it."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from duetime.clock import Millis
+
+NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]
+_Length: TypeAlias = Annotated[Millis, Meta(gt=0)]
+
+
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node writes down of itself with every heartbeat."""
+
+    ttl: _Length = 10_000  # it may be taken for dead when its record stood still for so long
+    beat_every: _Length = 2_000
+    is_joining: bool = False  # it still watches who is alive, and looks after no shard yet
+    runs_api: bool = True
+    runs_engine: bool = True
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    started_at: Millis = 0
+    shards: int = 0
+    behind_ms: Millis = 0
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as this one sees it."""
+
+    name: str
+    is_this: bool
+    state: NodeState
+    last_seen_ms: Millis  # since its record was seen to move
+    about: NodeRecord
+
+
+_decoder = msgspec.json.Decoder(NodeRecord)
+
+
+def read_record(data: bytes) -> NodeRecord:
+    """The record of a node; what cannot be read, another version may have written."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError:
+        return NodeRecord()
+
+
+def ranges(shards: Iterable[int]) -> str:
+    """Numbers in short: ``0-3,17``."""
+    runs: list[list[int]] = []
+    for shard in sorted(shards):
+        if runs and shard == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], shard]
+        else:
+            runs.append([shard])
+    return ",".join("-".join(map(str, run)) for run in runs)

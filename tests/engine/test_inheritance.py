@@ -1,0 +1,219 @@
+"""What a dead node left executing is taken up when it is found dead, and not before."""
+
+import asyncio
+
+import pytest
+
+from duetime.model import DEFAULT_TENANT, Kind, Status
+from duetime.stores.memory import MemoryStore
+from duetime.testing import FlakyStore
+from tests.engine.conftest import CLAIM_FOR, Node, join, settle, watch
+
+
+@pytest.fixture
+def memory():
+    return MemoryStore()
+
+
+@pytest.fixture
+async def pair(memory, clock):
+    """Two nodes that share the shards of one store, and have just seen each other."""
+    a, b = (Node(FlakyStore(memory), clock, name) for name in "ab")
+    await join(clock, a, b)
+    await a.engine.members.step()
+    return a, b
+
+
+async def claim_late(a: Node, b: Node, clock, count: int = 5) -> list:
+    """Claims that b makes half a ttl after its last heartbeat, while a watches."""
+    await watch(clock, a, CLAIM_FOR // 2)
+    timers = [await b.create() for _ in range(count)]
+    await b.engine.dispatcher.step()
+    return timers
+
+
+async def inherit(a: Node) -> None:
+    """Let a node look after the others, and take up what they left."""
+    await a.engine.members.step()
+    while await a.engine.heir.step() == 0:
+        pass
+    await a.dispatch()
+
+
+async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead(pair, clock):
+    """In that very pass, though the claims hold for a while yet; in whatever shard they are."""
+    a, b = pair
+    b.sender.hold = asyncio.Event()
+    timers = await claim_late(a, b, clock)
+    await settle()
+    assert len(b.sent) == 5
+    await watch(clock, a, CLAIM_FOR // 2 - 1)
+    await inherit(a)
+    assert a.sent == []
+    clock.advance(1)
+    await inherit(a)
+    assert sorted(a.sent) == sorted((timer.id, 2) for timer in timers)
+    await a.commit()
+    for timer in timers:
+        stored = await a.get(timer)
+        assert stored.status is Status.COMPLETED
+        log = await a.service.attempts(DEFAULT_TENANT, timer.id, None, 50)
+        assert [(line.attempt, line.outcome.kind) for line in log] == [(1, Kind.LOST), (2, Kind.OK)]
+        assert "node b was gone" in log[0].outcome.error
+
+
+async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair, clock):
+    """Whichever of its parts moves first: its claims hold yet, but its lease has ended."""
+    a, b = pair
+    timers = await claim_late(a, b, clock)  # claimed, and stopped before anything was sent
+    await watch(clock, a, CLAIM_FOR // 2)
+    await inherit(a)
+    assert len(a.sent) == 5
+    await b.engine.members.step()
+    await settle()
+    for _ in range(3):
+        await b.turn()
+    assert b.sent == []
+    assert b.engine.targets.under_way == 0
+    await a.commit()
+    assert {(await a.get(timer)).status for timer in timers} == {Status.COMPLETED}
+
+
+async def test_a_node_that_came_back_keeps_what_it_claimed_since(pair, clock):
+    """Its record has moved, so what it has claimed may be under its new lease."""
+    a, b = pair
+    await watch(clock, a, CLAIM_FOR)
+    assert await a.engine.members.still_dead() == {"b"}
+    await b.engine.members.step()
+    await b.engine.reader.step()
+    timer = await b.create()
+    b.sender.hold = asyncio.Event()
+    await b.dispatch()
+    assert b.sent == [(timer.id, 1)]
+    await a.engine.heir.step()
+    await a.dispatch()
+    assert a.sent == []
+
+
+async def test_claims_of_the_living_are_left_alone(memory, clock):
+    """Only the dead are inherited from."""
+    a, b, c = (Node(FlakyStore(memory), clock, name) for name in "abc")
+    await join(clock, a, b, c)
+    for node in (a, c):
+        await node.engine.members.step()
+    for _ in range(2):
+        await watch(clock, a, CLAIM_FOR // 4)
+        await c.engine.members.step()
+    await a.engine.members.step()
+    for node in (b, c):
+        node.sender.hold = asyncio.Event()
+        for _ in range(4):
+            await node.create()
+        await node.dispatch()
+    await watch(clock, a, CLAIM_FOR // 2)
+    await inherit(a)
+    assert set(a.sent) <= {(id_, 2) for id_, _ in b.sent}
+    await c.engine.members.step()
+    await c.engine.heir.step()
+    await c.dispatch()
+    heirs = [id_ for node in (a, c) for id_, attempt in node.sent if attempt == 2]
+    assert sorted(heirs) == sorted(id_ for id_, _ in b.sent)
+
+
+async def test_nothing_is_taken_from_a_node_that_left(pair, clock):
+    """It ends what it has begun, or hands it back itself."""
+    a, b = pair
+    b.sender.hold = asyncio.Event()
+    timers = await claim_late(a, b, clock)
+    await settle()
+    await b.engine.members.leave()
+    await watch(clock, a, CLAIM_FOR // 2)
+    await inherit(a)
+    assert a.sent == []
+    b.sender.hold.set()
+    await settle()
+    await b.commit()
+    assert {(await a.get(timer)).status for timer in timers} == {Status.COMPLETED}
+
+
+async def test_a_node_that_is_only_passed_over_is_not_inherited_from(memory, clock):
+    """A newcomer takes a slow node's shards early, but its claims only when it is surely dead."""
+    slow = Node(FlakyStore(memory), clock, "slow")
+    await slow.engine.members.step()
+    clock.advance(4_000)
+    slow.sender.hold = asyncio.Event()
+    await slow.create()
+    await slow.dispatch()
+    new = Node(FlakyStore(memory), clock, "new")
+    await inherit(new)
+    clock.advance(3_000)
+    await inherit(new)
+    assert len(new.engine.members.shards) == 4096
+    assert new.sent == []
+
+
+async def test_claims_that_were_read_already_are_hastened(pair, clock):
+    """The reader has those that run out soon on the agenda, for when they do."""
+    a, b = pair
+    b.sender.hold = asyncio.Event()
+    timers = await claim_late(a, b, clock)
+    await settle()
+    await watch(clock, a, CLAIM_FOR // 2 - 1)
+    await a.engine.reader.step()
+    clock.advance(1)
+    await a.engine.members.step()
+    await a.engine.reader.step()
+    assert len(a.engine.agenda) > 0
+    await a.engine.heir.step()
+    await a.dispatch()
+    assert sorted(a.sent) == sorted((timer.id, 2) for timer in timers)
+    clock.advance(CLAIM_FOR)
+    await a.turn()
+    assert len(a.sent) == 5
+    assert len(a.engine.agenda) == 0
+
+
+async def test_more_claims_than_fit_on_a_page(pair, clock):
+    """They are looked for page by page, among the timers that only wait."""
+    a, b = pair
+    a.engine.heir._page = 7
+    for number in range(30):
+        await b.create(delay=f"{6_000 + 400 * number}ms")
+    b.sender.hold = asyncio.Event()
+    b.engine.targets._remembered["https://a.example/"] = 128
+    await claim_late(a, b, clock, 40)
+    await settle()
+    assert len(b.sent) == 40
+    await watch(clock, a, CLAIM_FOR // 2)
+    await inherit(a)
+    assert len([each for each in a.sent if each[1] == 2]) == 8
+    a.engine.targets._remembered["https://a.example/"] = 128
+    while len(a.sent) < 40:
+        await a.commit()
+        await a.dispatch()
+    assert {id_ for id_, attempt in a.sent if attempt == 2} == {id_ for id_, _ in b.sent}
+
+
+async def test_a_running_engine_takes_up_what_a_dead_node_left(pair, clock):
+    """With all loops: no sooner than the lease has ended, and before the claims run out."""
+    a, b = pair
+    engine = asyncio.create_task(a.engine.run())
+    b.sender.hold = asyncio.Event()
+    for _ in range(60):
+        clock.advance(100)
+        await settle()
+    timers = [await b.create() for _ in range(5)]
+    await b.dispatch()
+    died_at = b.engine.members.lease.until
+    while len(a.sent) < 5:
+        assert clock.monotonic() < died_at + 3
+        clock.advance(100)
+        await settle()
+    assert clock.monotonic() >= died_at
+    [stored] = await a.store.get([timers[0].id])
+    assert stored.progress.claimed_by in {None, "a"}
+    stopping = asyncio.create_task(a.engine.stop(1))
+    while not stopping.done():
+        clock.advance(100)
+        await settle()
+    await asyncio.gather(stopping, engine)
