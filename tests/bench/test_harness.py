@@ -77,7 +77,7 @@ async def test_a_flood_is_answered_and_counted_once_each(sink):
 
 async def test_a_paced_load_takes_its_time(sink):
     port, ledger = sink
-    answered = await pace(port, [request(f"t{number}") for number in range(20)], 200, 2)
+    answered = await pace([port], [request(f"t{number}") for number in range(20)], 200, 2)
     answered.check(b"200", 20)
     assert answered.seconds >= 19 / 200
     assert ledger.receipts.count == 20
