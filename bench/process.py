@@ -64,6 +64,8 @@ async def started(
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
 
 
 def free_port() -> int:

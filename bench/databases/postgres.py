@@ -1,8 +1,9 @@
 """PostgreSQL: a database is a schema of its own on a server."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
 
 import asyncpg
@@ -50,26 +51,33 @@ class PostgresSchema:
             )
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
-        async with _connected(self._address) as connection:
-            await connection.execute("SET synchronous_commit = off")
-            await self._for_tables(connection, "ALTER TABLE {} SET (autovacuum_enabled = false)")
+        # Each table has a connection, so that the server works on both at once.
+        async with AsyncExitStack() as stack:
+            connections = [
+                await stack.enter_async_context(_connected(self._address)) for _ in TABLES
+            ]
+            await self._on_each(connections, "ALTER TABLE {} SET (autovacuum_enabled = false)")
             timers = far_timers(count, sink_port=9)
             for done in range(0, count, AT_ONCE):
                 rows = [to_columns(timer) for timer in islice(timers, AT_ONCE)]
-                for table, columns, pick in TABLES:
-                    await connection.copy_records_to_table(
-                        table,
-                        schema_name=self._schema,
-                        columns=columns,
-                        records=map(pick, rows),
+                await asyncio.gather(
+                    *(
+                        connection.copy_records_to_table(
+                            table, schema_name=self._schema, columns=names, records=map(pick, rows)
+                        )
+                        for connection, (table, names, pick) in zip(
+                            connections, TABLES, strict=True
+                        )
                     )
+                )
                 on_progress(done + len(rows))
-            await self._for_tables(connection, "ALTER TABLE {} RESET (autovacuum_enabled)")
-            await self._for_tables(connection, "VACUUM (ANALYZE) {}")
-            await _checkpoint(connection)
+            await self._on_each(connections, "ALTER TABLE {} RESET (autovacuum_enabled)")
+            await self._on_each(connections, "VACUUM (ANALYZE) {}")
+            await _checkpoint(connections[0])
 
-    async def _for_tables(self, connection: asyncpg.Connection, statement: str) -> None:
-        for table, _, _ in TABLES:
+    async def _on_each(self, connections: list[asyncpg.Connection], statement: str) -> None:
+        """Run a statement on each table."""
+        for connection, (table, _, _) in zip(connections, TABLES, strict=True):
             await connection.execute(statement.format(f"{self._schema}.{table}"))
 
     async def extent(self) -> Extent:
