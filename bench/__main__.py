@@ -17,7 +17,7 @@ from bench.servers import sink
 from bench.stage import QUICK, SIZES, BrokenPromise, Stage
 from bench.table import table
 from bench.workloads import NEED_SHARING, WORKLOADS
-from duetime.errors import ConfigurationError
+from duetime.errors import ConfigurationError, StoreUnavailable
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -98,6 +98,10 @@ def main() -> int:
         except KeyboardInterrupt:
             progress.end()
             return 130
+        except (opening.NoServer, StoreUnavailable) as error:
+            progress.end()
+            print(error, file=sys.stderr)
+            return 2
         except BrokenPromise as broken:
             progress.end()
             print(f"A promise was broken: {broken}", file=sys.stderr)

@@ -28,6 +28,10 @@ class UnknownStore(Exception):
     """``--store`` names none."""
 
 
+class NoServer(Exception):
+    """The server of our own cannot be started here."""
+
+
 def check(store: str) -> None:
     """Raise unless it names a store. Messages never repeat a URL, for it may hold a password."""
     if is_named_server(store):
@@ -60,6 +64,13 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
 def _own_server(data: Path) -> "PostgresServer":
     from tests.servers.installs import postgres_18  # noqa: PLC0415 - it comes with the tests
     from tests.servers.postgres import PostgresServer  # noqa: PLC0415
+    from tests.servers.unavailable import Unavailable  # noqa: PLC0415
 
     data.chmod(0o755)  # the server may run as another user
-    return PostgresServer(postgres_18(), fsync=True, settings=SETTINGS, within=data)
+    try:
+        return PostgresServer(postgres_18(), fsync=True, settings=SETTINGS, within=data)
+    except (Unavailable, RuntimeError) as error:
+        raise NoServer(
+            f"no PostgreSQL in {data} (as root, name a folder that `nobody` can reach with "
+            f"--data; or name a server of yours with --store): {error}"
+        ) from error

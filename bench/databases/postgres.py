@@ -17,6 +17,7 @@ from duetime.model import Status
 from duetime.stores.codec import to_columns
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres_address import Address
+from duetime.stores.postgres_errors import translated
 
 AT_ONCE = 20_000
 SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_wal_size")
@@ -108,6 +109,10 @@ class PostgresSchemas:
         self.is_metered = pid is not None
 
     async def describe(self) -> dict[str, str]:
+        with translated():
+            return await self._describe()
+
+    async def _describe(self) -> dict[str, str]:
         async with _connected(Address.parse(self._url)) as connection:
             version = await connection.fetchval("SHOW server_version")
             settings = [f"{name}={await connection.fetchval(f'SHOW {name}')}" for name in SHOWN]

@@ -16,7 +16,7 @@ ACQUAINTED = 5.0  # seconds until nodes have heard of each other and shared out 
 
 
 async def run(stage: Stage) -> list[Figure]:
-    """Lateness on two nodes, where most timers must be heard of, beside that on one."""
+    """Lateness on two nodes, whichever of them looks after the timer, beside that on one."""
     one = await _stream(stage, nodes=1)
     two = await _stream(stage, nodes=2)
     return [
