@@ -9,20 +9,40 @@ from pathlib import Path
 import msgspec
 import uvloop
 
+from bench.databases import opening
 from bench.figure import Figure, typical
 from bench.machine import describe, disk_of
 from bench.progress import Progress
 from bench.servers import sink
-from bench.stage import QUICK, BrokenPromise, Sizes, Stage
+from bench.stage import QUICK, SIZES, BrokenPromise, Stage
 from bench.table import table
-from bench.workloads import WORKLOADS
+from bench.workloads import NEED_SHARING, WORKLOADS
+from duetime.errors import ConfigurationError, StoreUnavailable
 
 RESULTS = Path(__file__).resolve().parent / "results"
+
+EXAMPLES = """\
+examples:
+  python -m bench                                    everything, on SQLite
+  python -m bench --quick --store postgres           a first look at PostgreSQL
+  python -m bench --store postgres --only w1,w2 --runs 5
+  python -m bench --store postgresql://user:password@host:5432/database
+
+PostgreSQL by name is a server of its own, with fsync on and its data on the disk that is measured.
+A server that you name by its URL gets schemas called bench_..., which are dropped again; what it
+uses of the processors cannot be seen from here.
+"""
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Measure Duetime beside the ceilings of this machine."
+        prog="python -m bench",
+        description="Measure Duetime beside the ceilings of this machine.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--store", default="sqlite", help="sqlite (the default), postgres, or postgresql://..."
     )
     parser.add_argument("--only", help=f"some of {','.join(WORKLOADS)}, comma-separated")
     parser.add_argument("--quick", action="store_true", help="small counts: about a minute")
@@ -30,21 +50,35 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="where the figures go (bench/results/...)")
     parser.add_argument("--data", type=Path, help="a folder on the disk to measure")
     options = parser.parse_args()
-    options.names = options.only.split(",") if options.only else list(WORKLOADS)
+    try:
+        opening.check(options.store)
+    except (opening.UnknownStore, ConfigurationError) as error:
+        parser.error(f"--store: {error}")
+    can_be_run = [
+        name for name in WORKLOADS if options.store != "sqlite" or name not in NEED_SHARING
+    ]
+    options.names = options.only.split(",") if options.only else can_be_run
     if unknown := set(options.names) - set(WORKLOADS):
         parser.error(f"--only: no workload is called {', '.join(sorted(unknown))}")
+    if alone := set(options.names) - set(can_be_run):
+        parser.error(f"--only: {', '.join(sorted(alone))} needs a store that nodes can share")
     return options
 
 
-async def _measure(options: argparse.Namespace, data: Path, progress: Progress) -> list[Figure]:
+async def _measure(
+    options: argparse.Namespace, data: Path, progress: Progress
+) -> tuple[dict[str, str], list[Figure]]:
     figures: list[Figure] = []
-    async with sink() as receiver:
-        stage = Stage(data, receiver, progress, QUICK if options.quick else Sizes())
+    machine = describe()
+    async with opening.opened(options.store, data) as databases, sink() as receiver:
+        machine |= await databases.describe()
+        sizes = QUICK if options.quick else SIZES[databases.kind]
+        stage = Stage(databases, receiver, progress, sizes)
         for name in options.names:
             workload, usual_runs = WORKLOADS[name]
             runs = options.runs or (1 if options.quick else usual_runs)
             figures += typical([await workload(stage) for _ in range(runs)])
-    return figures
+    return machine, figures
 
 
 def main() -> int:
@@ -55,15 +89,19 @@ def main() -> int:
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="data-", dir=options.data or RESULTS) as folder:
         data = Path(folder)
-        if disk_of(data).kind in {"tmpfs", "ramfs"}:
+        is_ours = not opening.is_named_server(options.store)
+        if is_ours and disk_of(data).kind in {"tmpfs", "ramfs"}:
             print(f"{data} is no disk: name a folder on one with --data", file=sys.stderr)
             return 2
-        machine = describe(data)
         try:
-            figures = uvloop.run(_measure(options, data, progress))
+            machine, figures = uvloop.run(_measure(options, data, progress))
         except KeyboardInterrupt:
             progress.end()
             return 130
+        except (opening.NoServer, StoreUnavailable) as error:
+            progress.end()
+            print(error, file=sys.stderr)
+            return 2
         except BrokenPromise as broken:
             progress.end()
             print(f"A promise was broken: {broken}", file=sys.stderr)

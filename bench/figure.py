@@ -27,7 +27,7 @@ class Aim(msgspec.Struct, frozen=True):
         return f"{self.kind} {self.value:g}"
 
 
-class Figure(msgspec.Struct, kw_only=True):
+class Figure(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One line of the table."""
 
     workload: str
@@ -38,6 +38,7 @@ class Figure(msgspec.Struct, kw_only=True):
     ceiling_is: str = ""  # what the ceiling was measured with
     aim: Aim | None = None
     rival: str = ""
+    samples: list[float] = []  # where it was made of several, all of them in order
 
     @property
     def ratio(self) -> float | None:

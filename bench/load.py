@@ -4,6 +4,7 @@ It reads of each answer only the status and the length, so that it is never the 
 """
 
 import asyncio
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +120,7 @@ async def flood(
 
 
 async def pace(
-    port: int,
+    ports: Sequence[int],
     requests: Sequence[bytes],
     per_second: float,
     connections: int,
@@ -127,10 +128,15 @@ async def pace(
 ) -> Answered:
     """Send so many requests a second, whether or not the earlier ones were answered.
 
-    Only when the server stalls for so long that no connection is free does the pace suffer.
+    Each goes to one of the ports at random; all have the same number of connections. Only when a
+    server stalls for so long that no connection is free does the pace suffer.
     """
     load = _Load(requests, on_progress)
-    open_ones = await _connect(port, load, connections, _PacedConnection)
+    open_ones = [
+        connection
+        for port in ports
+        for connection in await _connect(port, load, connections // len(ports), _PacedConnection)
+    ]
     started = time.perf_counter()
     try:
         for place in range(len(requests)):
@@ -138,7 +144,10 @@ async def pace(
             if ahead > 0:
                 await asyncio.sleep(ahead)
             # In turn: a connection that nothing is sent on is closed by the server after a while.
-            in_turn = open_ones[place % connections :] + open_ones[: place % connections]
+            turn = place % len(open_ones)
+            if turn == 0:
+                random.shuffle(open_ones)
+            in_turn = open_ones[turn:] + open_ones[:turn]
             while (free := next((one for one in in_turn if one.is_free), None)) is None:
                 if load.done.done():
                     return await _finished(load, open_ones, started)

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,15 +23,12 @@ def disk_of(path: Path) -> Disk:
     return found
 
 
-def describe(data: Path) -> dict[str, str]:
-    """What matters for the figures."""
-    disk = disk_of(data)
+def describe() -> dict[str, str]:
+    """What matters for the figures, whatever the database."""
     return {
         "processor": f"{os.cpu_count()} x {_processor()}",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "sqlite": f"{sqlite3.sqlite_version}, synchronous=full",
-        "disk": f"{disk.device} ({disk.kind})",
         "load before": " ".join(f"{load:.1f}" for load in os.getloadavg()),
     }
 

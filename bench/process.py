@@ -7,9 +7,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+from bench import usage
 
 
 class Process:
@@ -22,15 +21,11 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """What it has used of the processors so far, all its threads together."""
-        fields = Path(f"/proc/{self._child.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return usage.cpu_seconds(self._child.pid)
 
     def memory_mb(self) -> float:
         """What it holds of the machine's memory."""
-        for line in Path(f"/proc/{self._child.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        return 0.0
+        return usage.memory_mb(self._child.pid)
 
     def check(self) -> None:
         """Raise if it has ended by itself."""
@@ -69,6 +64,8 @@ async def started(
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
 
 
 def free_port() -> int:

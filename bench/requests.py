@@ -13,9 +13,18 @@ FAR = 86_400_000  # a day: far enough that nothing comes due while it is measure
 
 def body(sink_port: int, due_ms: int, number: int) -> bytes:
     """A timer such as people make: one callback with a small payload."""
+    return _body({"execute_at": to_rfc3339(due_ms)}, sink_port, number)
+
+
+def soon(sink_port: int, delay_ms: int, number: int) -> bytes:
+    """The same, due so long after it was created."""
+    return _body({"delay": f"{delay_ms}ms"}, sink_port, number)
+
+
+def _body(when: dict[str, str], sink_port: int, number: int) -> bytes:
     return msgspec.json.encode(
         {
-            "execute_at": to_rfc3339(due_ms),
+            **when,
             "callback": {
                 "type": "http",
                 "url": f"http://127.0.0.1:{sink_port}/hook",

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import msgspec
 
 from bench import requests
+from bench.databases import Database
 from bench.load import flood
 from bench.process import Process, free_port, started
 from bench.receipts import Receipts
@@ -46,16 +46,17 @@ async def sink() -> AsyncIterator[Sink]:
 
 
 @asynccontextmanager
-async def duetime(database: Path) -> AsyncIterator[Process]:
-    """Run `duetime serve` on an SQLite file, with its defaults."""
+async def duetime(database: Database, **settings: str) -> AsyncIterator[Process]:
+    """Run `duetime serve` on a database, with its defaults but for these settings."""
     port = free_port()
     env = {
         "API_KEY": requests.KEY,
-        "DATABASE_URL": f"sqlite:///{database}",
+        "DATABASE_URL": database.url,
         "EGRESS_ALLOW": "127.0.0.0/8",
         "HOST": "127.0.0.1",
         "PORT": str(port),
         "LOG_LEVEL": "warning",
+        **settings,
     }
     command = ["-c", "import sys; from duetime.cli import main; sys.exit(main())", "serve"]
     async with started(command, env) as process:

@@ -1,19 +1,15 @@
-"""The stage is what every workload is given: a sink, a folder on a real disk, and its sizes."""
+"""The stage is what every workload is given: a sink, databases to measure on, and its sizes."""
 
 import asyncio
-import shutil
-import sqlite3
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 
+from bench.databases import Database, Databases
 from bench.progress import Progress
 from bench.receipts import Receipts
 from bench.servers import Sink
+from duetime.model import Status
 
 SETTLE = 0.5  # seconds in which a duplicate would still turn up
 
@@ -34,8 +30,17 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 9  # of each of these,
     turn_seconds: int = 15  # so long
     idle_seconds: int = 20
+    fired: int = 1_000_000
+    rounds: int = 16  # in so many parts, with a look at the database after each
+    probe_seconds: int = 2
+    retention_seconds: int = 20
 
 
+# A server may well hold more, and takes longer to be filled.
+SIZES = {
+    "sqlite": Sizes(),
+    "postgres": Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5),
+}
 QUICK = Sizes(
     creates=2_000,
     batched=5_000,
@@ -45,26 +50,21 @@ QUICK = Sizes(
     turns=1,
     turn_seconds=5,
     idle_seconds=5,
+    fired=8_000,
+    rounds=4,
+    probe_seconds=1,
+    retention_seconds=1,
 )
 
 
 class Stage:
     """What a workload works with."""
 
-    def __init__(self, data: Path, sink: Sink, progress: Progress, sizes: Sizes) -> None:
-        self._data = data
+    def __init__(self, databases: Databases, sink: Sink, progress: Progress, sizes: Sizes) -> None:
+        self.databases = databases
         self.sink = sink
         self.progress = progress
         self.sizes = sizes
-
-    @contextmanager
-    def folder(self) -> Iterator[Path]:
-        """A fresh folder for one database."""
-        path = Path(tempfile.mkdtemp(dir=self._data))
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
 
     async def arrived(self, expected: int, within: float) -> Receipts:
         """Wait until so many callbacks have arrived, and check that every promise was kept."""
@@ -79,10 +79,8 @@ class Stage:
         return receipts
 
 
-def check_stored(database: Path, expected: int, where: str = "1") -> None:
-    """Check that so many timers are in the file."""
-    with sqlite3.connect(database) as connection:
-        (found,) = connection.execute(f"SELECT count(*) FROM timers WHERE {where}").fetchone()
-    connection.close()
+async def check_stored(database: Database, expected: int, *statuses: Status) -> None:
+    """Check that so many timers are stored, with one of these statuses if any are named."""
+    found = await database.count(*statuses)
     if found != expected:
         raise BrokenPromise(f"{found} timers are stored as they should be, not {expected}")

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 
 from bench.figure import Figure
 from bench.stage import Stage
-from bench.workloads import burst, creates, hanging, harness, pending, steady
+from bench.workloads import burst, creates, fired, hanging, harness, nodes, pending, steady
 
 Workload = Callable[[Stage], Awaitable[list[Figure]]]
 
 # name: (what runs, how often unless told otherwise). Shared machines are noisy, so most repeat; w4
-# has turns of its own.
+# has turns of its own, and w7 rounds.
 WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w0": (harness.run, 1),
     "w1": (creates.run, 3),
@@ -17,4 +17,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w3": (steady.run, 3),
     "w4": (pending.run, 1),
     "w5": (hanging.run, 3),
+    "w6": (nodes.run, 3),
+    "w7": (fired.run, 1),
 }
+NEED_SHARING = {"w6"}  # those with several nodes on one database

@@ -32,14 +32,17 @@ async def run(stage: Stage) -> list[Figure]:
 
 
 async def _p99(stage: Stage, *, hanging: int) -> float:
-    with stage.folder() as folder:
-        async with _hanging_receiver() as port, duetime(folder / "w5.db") as server:
-            if hanging:
-                due = requests.now_ms() + 1_000
-                bodies = [requests.body(port, due, number) for number in range(hanging)]
-                (await flood(server.port, requests.batches(bodies, hanging), 1)).check(b"200", 1)
-            task = "w5 beside a hanging receiver" if hanging else "w5 without it"
-            streamed = await stream(stage, server, folder / "w5.db", task)
+    async with (
+        stage.databases.fresh() as database,
+        _hanging_receiver() as port,
+        duetime(database) as server,
+    ):
+        if hanging:
+            due = requests.now_ms() + 1_000
+            bodies = [requests.body(port, due, number) for number in range(hanging)]
+            (await flood(server.port, requests.batches(bodies, hanging), 1)).check(b"200", 1)
+        task = "w5 beside a hanging receiver" if hanging else "w5 without it"
+        streamed = await stream(stage, [server], database, task)
     return streamed.receipts.percentile(0.99)
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from statistics import median
 
-from bench.backlog import fill
+from bench import meter
 from bench.figure import Aim, Figure
+from bench.meter import Meter, Used
 from bench.process import Process
 from bench.servers import duetime
 from bench.stage import Stage
@@ -22,18 +23,20 @@ async def run(stage: Stage) -> list[Figure]:
     """
     sizes = stage.sizes.pending
     streams: dict[int, list[Streamed]] = {pending: [] for pending in sizes}
-    with ExitStack() as stack:
-        databases = {pending: stack.enter_context(stage.folder()) / "w4.db" for pending in sizes}
+    async with AsyncExitStack() as stack:
+        databases = {
+            pending: await stack.enter_async_context(stage.databases.fresh()) for pending in sizes
+        }
         for pending, database in databases.items():
             stage.progress.begin("w4 storing pending timers", pending)
-            await fill(database, pending, stage.progress.at)
+            await database.fill(pending, stage.progress.at)
         for turn in range(stage.sizes.turns):
             for pending in reversed(sizes) if turn % 2 else sizes:
                 task = f"w4 {pending:,} pending, turn {turn + 1}"
                 seconds, database = stage.sizes.turn_seconds, databases[pending]
                 async with duetime(database) as server:
                     streams[pending].append(
-                        await stream(stage, server, database, task, seconds=seconds, before=turn)
+                        await stream(stage, [server], database, task, seconds=seconds, before=turn)
                     )
         figures = [
             figure
@@ -52,48 +55,45 @@ def _compared(pending: int, streams: list[Streamed], least: list[Streamed]) -> l
             workload="w4",
             what=f"{pending:,} pending, lateness p99",
             unit="ms",
-            measured=_p99(streams),
-            ceiling=None if is_least else _p99(least),
+            measured=median(_p99s(streams)),
+            ceiling=None if is_least else median(_p99s(least)),
             ceiling_is="the fewest pending",
             aim=aim,
             rival="9.9 Celery, 35 Restate (200,000)",
+            samples=_p99s(streams),
         ),
-        Figure(
-            workload="w4",
-            what=f"{pending:,} pending, CPU per timer",
-            unit="ms",
-            measured=_cpu(streams),
-            ceiling=None if is_least else _cpu(least),
-            ceiling_is="the fewest pending",
+        *meter.figures(
+            "w4",
+            f"{pending:,} pending, CPU per timer",
+            "ms",
+            _cpu(streams),
+            least=None if is_least else _cpu(least),
+            least_is="the fewest pending",
             aim=aim,
         ),
     ]
 
 
-def _p99(streams: list[Streamed]) -> float:
-    return median(streamed.receipts.percentile(0.99) for streamed in streams)
+def _p99s(streams: list[Streamed]) -> list[float]:
+    return [streamed.receipts.percentile(0.99) for streamed in streams]
 
 
-def _cpu(streams: list[Streamed]) -> float:
-    return median(streamed.cpu_ms for streamed in streams)
+def _cpu(streams: list[Streamed]) -> Used:
+    """That of the turn in the middle."""
+    ordered = sorted((streamed.cpu_ms for streamed in streams), key=lambda used: used.total)
+    return ordered[len(ordered) // 2]
 
 
 async def _at_rest(stage: Stage, server: Process, pending: int) -> list[Figure]:
     stage.progress.begin(f"w4 at rest with {pending:,} pending, seconds", stage.sizes.idle_seconds)
     await asyncio.sleep(REST)
-    cpu, started = server.cpu_seconds(), time.monotonic()
+    counting, started = Meter(stage.databases, [server]), time.monotonic()
     for second in range(stage.sizes.idle_seconds):
         await asyncio.sleep(1)
         stage.progress.at(second + 1)
-    used = server.cpu_seconds() - cpu
+    used = counting.used().scaled(100 / (time.monotonic() - started))
     return [
-        Figure(
-            workload="w4",
-            what=f"{pending:,} pending, at rest",
-            unit="% of a core",
-            measured=100 * used / (time.monotonic() - started),
-            aim=Aim("<", 1),
-        ),
+        *meter.figures("w4", f"{pending:,} pending, at rest", "% of a core", used, aim=Aim("<", 1)),
         Figure(
             workload="w4",
             what=f"{pending:,} pending, memory",

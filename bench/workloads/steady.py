@@ -1,15 +1,18 @@
 """W3, the steady stream: so many timers a second, each created five seconds ahead."""
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench import requests
+from bench import meter, requests
+from bench.databases import Database
 from bench.figure import Aim, Figure
 from bench.load import pace
+from bench.meter import Meter, Used
 from bench.process import Process, started
 from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
+from duetime.model import Status
 
 AHEAD = 5_000
 CONNECTIONS = 64
@@ -19,55 +22,62 @@ class Streamed(NamedTuple):
     """What a stream did."""
 
     receipts: Receipts
-    cpu_ms: float  # of the server, per timer
+    cpu_ms: Used  # per timer
 
 
 async def run(stage: Stage) -> list[Figure]:
     """Lateness at the receiver, beside the bare client's."""
     bare = await _bare(stage)
-    with stage.folder() as folder:
-        async with duetime(folder / "w3.db") as server:
-            streamed = await stream(stage, server, folder / "w3.db", "w3 steady")
+    async with stage.databases.fresh() as database, duetime(database) as server:
+        streamed = await stream(stage, [server], database, "w3 steady")
     received = streamed.receipts
     return [
         _lateness("p50", received.percentile(0.5), bare.percentile(0.5), "1.7 Celery, 2.6 BullMQ"),
         _lateness("p99", received.percentile(0.99), bare.percentile(0.99), "16 Celery, 49 Restate"),
         _lateness("max", max(received.lateness_ms), max(bare.lateness_ms), ""),
-        Figure(workload="w3", what="CPU per timer", unit="ms", measured=streamed.cpu_ms),
+        *meter.figures("w3", "CPU per timer", "ms", streamed.cpu_ms),
     ]
 
 
 async def stream(
     stage: Stage,
-    server: Process,
-    database: Path,
+    nodes: Sequence[Process],
+    database: Database,
     task: str,
     *,
     seconds: int | None = None,
     before: int = 0,
 ) -> Streamed:
-    """Send the stream through a server, and check that all of it arrived.
+    """Send the stream through the nodes, and check that all of it arrived and was written down.
 
     ``before`` is how many such streams the database has seen already.
     """
     rate, count = stage.sizes.per_second, stage.sizes.per_second * (seconds or stage.sizes.seconds)
-    await stage.sink.forget()
-    stage.progress.begin(f"{task}, creating", count)
     start = requests.now_ms() + 500
-    load = [
-        requests.create(
-            requests.body(stage.sink.port, start + AHEAD + number * 1000 // rate, number)
-        )
+    bodies = [
+        requests.body(stage.sink.port, start + AHEAD + number * 1000 // rate, number)
         for number in range(count)
     ]
-    cpu = server.cpu_seconds()
-    answered = await pace(server.port, load, rate, CONNECTIONS, stage.progress.at)
+    counting = Meter(stage.databases, nodes)
+    receipts = await paced(stage, nodes, bodies, task)
+    cpu_ms = counting.used().scaled(1000 / count)
+    await check_stored(database, (before + 1) * count, Status.COMPLETED)
+    return Streamed(receipts, cpu_ms)
+
+
+async def paced(
+    stage: Stage, nodes: Sequence[Process], bodies: Sequence[bytes], task: str
+) -> Receipts:
+    """Create timers at the pace of the stream, on any of the nodes, and wait until all arrived."""
+    count = len(bodies)
+    await stage.sink.forget()
+    stage.progress.begin(f"{task}, creating", count)
+    load = [requests.create(body) for body in bodies]
+    ports = [node.port for node in nodes]
+    answered = await pace(ports, load, stage.sizes.per_second, CONNECTIONS, stage.progress.at)
     answered.check(b"201", count)
     stage.progress.begin(f"{task}, arriving", count)
-    receipts = await stage.arrived(count, within=AHEAD / 1000 + 30)
-    cpu_ms = 1000 * (server.cpu_seconds() - cpu) / count
-    check_stored(database, (before + 1) * count, "status = 'completed'")
-    return Streamed(receipts, cpu_ms)
+    return await stage.arrived(count, within=AHEAD / 1000 + 30)
 
 
 async def _bare(stage: Stage) -> Receipts:

@@ -77,10 +77,23 @@ async def test_a_flood_is_answered_and_counted_once_each(sink):
 
 async def test_a_paced_load_takes_its_time(sink):
     port, ledger = sink
-    answered = await pace(port, [request(f"t{number}") for number in range(20)], 200, 2)
+    answered = await pace([port], [request(f"t{number}") for number in range(20)], 200, 2)
     answered.check(b"200", 20)
     assert answered.seconds >= 19 / 200
     assert ledger.receipts.count == 20
+
+
+async def test_a_paced_load_is_spread_over_the_ports(sink):
+    """Each of them gets about as much as the others, and nothing is sent twice."""
+    port, ledger = sink
+    other = Ledger()
+    loop = asyncio.get_running_loop()
+    async with await loop.create_server(lambda: SinkProtocol(other), "127.0.0.1", 0) as server:
+        ports = [port, server.sockets[0].getsockname()[1]]
+        load = [request(f"t{number}") for number in range(80)]
+        (await pace(ports, load, 2_000, 8)).check(b"200", 80)
+    assert ledger.receipts.count + other.receipts.count == 80
+    assert min(ledger.receipts.count, other.receipts.count) > 10
 
 
 async def test_a_request_in_pieces_is_one_request(sink):

@@ -77,9 +77,12 @@ class KeptProcess:
             return f"(no log: {error})"
 
 
-def make_folder(name: str, account: Account) -> Path:
-    """A new folder that the account owns, outside the checkout, which it may not reach."""
-    folder = Path(tempfile.mkdtemp(prefix=f"duetime-{name}-"))
+def make_folder(name: str, account: Account, within: Path | None = None) -> Path:
+    """A new folder that the account owns, outside the checkout, which it may not reach.
+
+    ``within`` names another place, that it can reach.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"duetime-{name}-", dir=within))
     account.own(folder)
     return folder
 

@@ -25,7 +25,7 @@ class PostgresServer:
     """It can be stopped and started again, on the same data and the same port.
 
     Without ``fsync`` it is quicker and survives a crash of its own, but not one of the machine.
-    With ``tls`` it refuses connections without TLS.
+    With ``tls`` it refuses connections without TLS. ``within`` is where its folder is made.
     """
 
     def __init__(
@@ -35,12 +35,13 @@ class PostgresServer:
         fsync: bool = False,
         tls: bool = False,
         settings: Mapping[str, str] | None = None,
+        within: Path | None = None,
     ) -> None:
         self.port = free_port()
         self.password = secrets.token_urlsafe(16)
         self.version = install.run("postgres", "--version").split()[2]
         self._account = server_account()
-        self.folder = make_folder("postgres", self._account)
+        self.folder = make_folder("postgres", self._account, within)
         self._data = self.folder / "data"
         self._tls = tls
         self._settings = {
@@ -74,6 +75,11 @@ class PostgresServer:
         """Where to reach it as its superuser."""
         address = f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
         return f"{address}?{urlencode(query)}" if query else address
+
+    @property
+    def pid(self) -> int:
+        """The process above all others of the server."""
+        return int(self._status.read_text().splitlines()[0])
 
     def start(self) -> None:
         """Start it, and return once it takes connections."""

@@ -1,14 +1,16 @@
-"""The bare driver inserts the rows of timers and does nothing else: the ceiling of batch creates.
+"""The bare driver of SQLite inserts timers and does nothing else: the ceiling of batch creates.
 
-Same table, same indexes, same durability as the store; ``executemany`` in transactions of 1,000.
-Run as ``python -m bench.bare_driver FILE COUNT SIZE``; it prints rows a second.
+Same table, same indexes, same durability as the store; ``executemany``, as one would write it by
+hand. Run as ``python -m bench.bare_sqlite FILE COUNT SIZE``, with so many rows in a transaction; it
+prints rows a second.
 """
 
 import sys
 import time
 from pathlib import Path
 
-from bench.backlog import INSERTING, far_timers
+from bench.backlog import far_timers
+from bench.databases.sqlite import INSERTING
 from duetime.stores.codec import to_columns
 from duetime.stores.sqlite_file import open_writer
 

@@ -1,0 +1,101 @@
+"""SQLite: a database is a file in a folder of its own."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from itertools import islice
+from pathlib import Path
+
+from bench.aims import AIMS
+from bench.backlog import far_timers
+from bench.databases import BareInsert, Database, Extent
+from bench.machine import disk_of
+from duetime.model import Status
+from duetime.stores.codec import COLUMNS, to_columns
+from duetime.stores.sqlite_file import open_writer
+
+AT_ONCE = 5_000
+
+_NAMES = ", ".join(f'"{column}"' for column in COLUMNS)
+INSERTING = f"INSERT INTO timers ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"
+
+
+class SqliteFile:
+    """One file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.url = f"sqlite:///{path}"
+
+    def bare_insert(self, way: str) -> BareInsert:
+        assert way in SqliteFiles.bare_ways
+        return BareInsert(("-m", "bench.bare_sqlite", str(self._path)), {})
+
+    async def count(self, *statuses: Status) -> int:
+        marks = ", ".join("?" * len(statuses))
+        where = f"WHERE status IN ({marks})" if statuses else ""
+        values = [status.value for status in statuses]
+        with closing(sqlite3.connect(self._path)) as connection:
+            rows = connection.execute(f"SELECT count(*) FROM timers {where}", values)
+            return int(rows.fetchone()[0])
+
+    async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
+        # It is not measured, so it does not wait for the disk before the end.
+        connection = open_writer(self._path, "off")
+        connection.execute("PRAGMA cache_size = -1048576")  # all of it: a gigabyte
+        timers = far_timers(count, sink_port=9)
+        for done in range(0, count, AT_ONCE):
+            rows = [to_columns(timer) for timer in islice(timers, AT_ONCE)]
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(INSERTING, rows)
+            connection.execute("COMMIT")
+            on_progress(done + len(rows))
+            await asyncio.sleep(0)  # a place to be interrupted at
+        connection.close()
+        self._flush()
+
+    async def extent(self) -> Extent:
+        with closing(sqlite3.connect(self._path)) as connection:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (size,) = connection.execute("PRAGMA page_size").fetchone()
+        return Extent(table_mb=pages * size / 1e6)
+
+    def _flush(self) -> None:
+        """Let the disk catch up, or else the first commits that are measured would wait for it."""
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+class SqliteFiles:
+    """Files below the folder that is measured."""
+
+    kind = "sqlite"
+    aims = AIMS[kind]
+    bare_ways = ("bare sqlite3",)
+    can_be_shared = False
+    is_metered = True
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+
+    async def describe(self) -> dict[str, str]:
+        disk = disk_of(self._data)
+        return {
+            "sqlite": f"{sqlite3.sqlite_version}, synchronous=full",
+            "disk": f"{disk.device} ({disk.kind})",
+        }
+
+    def cpu_seconds(self) -> float | None:
+        return None  # it runs in Duetime's process
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[Database]:
+        folder = Path(tempfile.mkdtemp(dir=self._data))
+        try:
+            yield SqliteFile(folder / "timers.db")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,51 @@
+"""Usage: what processes have taken of the machine so far, as ``/proc`` tells it."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+# Of /proc/PID/stat, counted from behind the name.
+_PARENT = 1
+_OWN = (11, 12)
+_OF_THE_DEAD = (13, 14)  # children that have ended and were waited for
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time of a process, all its threads together."""
+    fields = _fields(pid)
+    return sum(int(fields[place]) for place in _OWN) / _TICKS
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """The processor time of a process and all below it, those that have ended included."""
+    ticks: dict[int, int] = {}
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for pid in _pids():
+        with suppress(OSError):  # it has ended meanwhile
+            fields = _fields(pid)
+            children[int(fields[_PARENT])].append(pid)
+            ticks[pid] = sum(int(fields[place]) for place in (*_OWN, *_OF_THE_DEAD))
+    below = [root]
+    for pid in below:  # grows while it is read
+        below += children[pid]
+    return sum(ticks.get(pid, 0) for pid in below) / _TICKS
+
+
+def memory_mb(pid: int) -> float:
+    """What a process holds of the machine's memory."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _pids() -> Iterator[int]:
+    return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())

@@ -1,0 +1,46 @@
+"""The million: quarters are compared, and growth is judged only once something was dropped."""
+
+from bench.databases import Extent
+from bench.receipts import Receipts
+from bench.workloads.fired import Round, compared
+
+
+def rounds(tables, *, lateness=(1, 1, 1, 1), dead=None):
+    return [
+        Round(
+            per_second=1000,
+            probe=Receipts(lateness_ms=[float(late)] * 10),
+            extent=Extent(table_mb=table, dead_rows=None if dead is None else dead[place]),
+            ended_at=10.0 * (place + 1),
+        )
+        for place, (table, late) in enumerate(zip(tables, lateness, strict=True))
+    ]
+
+
+def found(figures, what):
+    return next(figure for figure in figures if what in figure.what)
+
+
+def test_the_last_quarter_takes_as_much_room_as_the_second():
+    """It may take a little more; the first began with nothing."""
+    assert found(compared(rounds([1, 10, 10, 11]), 15), "tables").is_met is True
+    assert found(compared(rounds([10, 10, 10, 13]), 15), "tables").is_met is False
+
+
+def test_a_run_that_ended_before_anything_was_dropped_says_nothing_of_room():
+    """It can only have grown."""
+    figure = found(compared(rounds([1, 2, 3, 4]), 25), "tables")
+    assert (figure.is_met, figure.ratio) == (None, 2)
+
+
+def test_lateness_stands_beside_the_first_quarter():
+    """In which the database was as good as empty."""
+    figure = found(compared(rounds([1, 1, 1, 1], lateness=(2, 50, 50, 13)), 15), "lateness")
+    assert (figure.ceiling, figure.measured, figure.is_met) == (2, 13, False)
+
+
+def test_dead_rows_are_shown_where_the_engine_counts_them():
+    """With all samples, in order."""
+    figures = compared(rounds([1, 1, 1, 1], dead=[0, 5, 9, 4]), 15)
+    assert found(figures, "dead rows").samples == [0, 5, 9, 4]
+    assert not [each for each in compared(rounds([1, 1, 1, 1]), 15) if "dead" in each.what]
