@@ -134,7 +134,12 @@ def _unasked(story: Story) -> Iterator[str]:
 
 
 def _early(story: Story) -> Iterator[str]:
-    content = {ask.revision: ask for ask in story.asks if ask.action in _CONTENT}
+    content: dict[int, Ask] = {}
+    for ask in story.asks:
+        if ask.action in _CONTENT:
+            content.setdefault(
+                ask.revision, ask
+            )  # one that was repeated may have been done at once
     was_fired = any(ask.action is Action.FIRE and ask.may_be_done for ask in story.asks)
     for delivery in story.deliveries:
         if delivery.at < delivery.due:

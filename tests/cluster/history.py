@@ -9,7 +9,7 @@ create was lost, and whether it is of the newest content.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -132,12 +132,15 @@ class History:
             story.end = self.ends.get(key)
         return stories
 
-    def repeated(self) -> set[str]:
-        """The ids of the timers that arrived more than once."""
-        arrived: dict[str, int] = defaultdict(int)
-        for delivery in self.deliveries:
-            arrived[delivery.timer] += 1
-        return {timer for timer, count in arrived.items() if count > 1}
+    def unusual(self) -> set[str]:
+        """The ids of timers that arrived more than once, or although they were canceled."""
+        arrived = Counter(delivery.timer for delivery in self.deliveries)
+        canceled = {ask.key for ask in self.asks if ask.action is Action.CANCEL and ask.is_done}
+        return {
+            delivery.timer
+            for delivery in self.deliveries
+            if arrived[delivery.timer] > 1 or delivery.key in canceled
+        }
 
     def write(self, path: Path) -> None:
         """Keep it for whoever looks into a failure: one JSON document a line."""

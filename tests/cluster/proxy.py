@@ -1,0 +1,157 @@
+"""A TCP proxy that stands between a node and its database, and breaks what passes on command."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+_CHUNK = 64 * 1024
+
+# With this, closing a connection resets it: the other side learns at once, and loses what was
+# under way.
+_RESET = struct.pack("ii", 1, 0)
+
+_IDLE = b"Z\x00\x00\x00\x05I"  # PostgreSQL: ready for a query, in no transaction
+_WRITTEN = (b"COMMIT\x00", b"INSERT 0 ", b"UPDATE ", b"DELETE ")
+
+
+def is_commit(answer: bytes) -> bool:
+    """Tell PostgreSQL's answer to a write that is committed by now."""
+    return _IDLE in answer and any(tag in answer for tag in _WRITTEN)
+
+
+class Proxy:
+    """Listens on a port of its own and forwards to a target.
+
+    Everything it can be told to do takes effect at once, on the connections that there are and
+    on those to come, until it is told otherwise.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = host, port
+        self._server: asyncio.Server | None = None
+        self._pairs: set[_Pair] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._drops_answer: Callable[[bytes], bool] | None = None
+        self._port = 0
+        self.held_back = 0  # pieces that wait for the flow to go on
+        self.dropped = 0  # answers that never came back
+        self.connected = 0  # connections that were taken, ever
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    async def accept(self) -> None:
+        """Take connections; again on the same port after they were refused."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    def refuse(self) -> None:
+        """Take no new connections: whoever tries is refused."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def cut(self) -> None:
+        """Reset all connections, on both sides."""
+        for pair in tuple(self._pairs):
+            pair.reset()
+
+    def stall(self) -> None:
+        """Forward nothing more, and close nothing."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        """Forward again, also what was held back."""
+        self._flowing.set()
+
+    def move_to(self, host: str, port: int) -> None:
+        """Forward to another address from now on; connections to the old one are cut."""
+        self._target = host, port
+        self.cut()
+
+    def drop_answers(self, which: Callable[[bytes], bool] | None) -> None:
+        """Swallow each answer that is such a one, once the target gave it, and cut the connection.
+
+        The target has done what was asked then, and who asked will never know. None: no more.
+        """
+        self._drops_answer = which
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connected += 1
+        try:
+            there = await asyncio.open_connection(*self._target)
+        except OSError:
+            _reset(writer)
+            return
+        pair = _Pair(writer, there[1])
+        self._pairs.add(pair)
+        try:
+            async with asyncio.TaskGroup() as both_ways:
+                both_ways.create_task(self._forward(reader, there[1], None))
+                both_ways.create_task(self._forward(there[0], writer, pair))
+        except* OSError:
+            pair.reset()
+        finally:
+            self._pairs.discard(pair)
+            pair.close()
+
+    async def _forward(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, answers_of: "_Pair | None"
+    ) -> None:
+        while data := await source.read(_CHUNK):
+            self.held_back += 1
+            await self._flowing.wait()
+            self.held_back -= 1
+            if answers_of and self._drops_answer and self._drops_answer(data):
+                self.dropped += 1
+                answers_of.reset()
+                return
+            sink.write(data)
+            await sink.drain()
+        with suppress(OSError):
+            sink.write_eof()
+
+    async def close(self) -> None:
+        """Take and keep no connection."""
+        self.refuse()
+        self.flow()
+        while self._pairs:
+            self.cut()
+            await asyncio.sleep(0)
+
+
+class _Pair:
+    """The two ends of a forwarded connection."""
+
+    def __init__(self, here: asyncio.StreamWriter, there: asyncio.StreamWriter) -> None:
+        self._ends = here, there
+
+    def reset(self) -> None:
+        for end in self._ends:
+            _reset(end)
+
+    def close(self) -> None:
+        for end in self._ends:
+            end.close()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):  # it is closed already
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()
+
+
+@asynccontextmanager
+async def running_proxy(host: str, port: int) -> AsyncIterator[Proxy]:
+    """A proxy to this address that takes connections while the context lasts."""
+    proxy = Proxy(host, port)
+    await proxy.accept()
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
