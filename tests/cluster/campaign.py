@@ -8,7 +8,7 @@ from pathlib import Path
 from duetime.cli.receiver import running_receiver
 from duetime.clock import Millis, SystemClock
 from tests.cluster.checker import Fault, outstanding, violations
-from tests.cluster.history import History
+from tests.cluster.history import History, Verdict
 from tests.cluster.load import Load, look, read_logs
 from tests.cluster.nodes import Cluster, Node, running_cluster
 from tests.system.service import eventually, told
@@ -22,8 +22,9 @@ _clock = SystemClock()
 class Campaign:
     """What a test of faults works with."""
 
-    def __init__(self, cluster: Cluster, history: History) -> None:
+    def __init__(self, cluster: Cluster, load: Load, history: History) -> None:
         self.cluster = cluster
+        self.load = load
         self.history = history
         self.faults: list[Fault] = []
 
@@ -61,6 +62,11 @@ class Campaign:
         """How many arrivals were of an attempt after one that was lost."""
         return sum(delivery.attempt > 1 for delivery in self.history.deliveries)
 
+    @property
+    def doubtful(self) -> int:
+        """How many requests had no answer, or one that leaves open what was done."""
+        return sum(ask.verdict is Verdict.DOUBTFUL for ask in self.history.asks)
+
     async def settled(self) -> None:
         """Wait until everything that must arrive has, and everything is written down.
 
@@ -95,7 +101,7 @@ async def under_load(
         running_cluster(folder, url, proxied=proxied) as cluster,
     ):
         load = Load(cluster, history, f"http://127.0.0.1:{port}/hook", seed)
-        campaign = Campaign(cluster, history)
+        campaign = Campaign(cluster, load, history)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(load.run())

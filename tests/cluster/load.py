@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
-from pyreqwest.exceptions import ConnectError
+from pyreqwest.exceptions import PyreqwestError
 
 from duetime.client import AsyncClient, ServiceError, ServiceUnreachable, calls
 from duetime.clock import Millis, SystemClock
@@ -22,6 +22,7 @@ from tests.cluster.nodes import Cluster, Node
 from tests.system.service import API_KEY
 
 USERS = 16
+RUSH = 12  # users who all ask at once
 RATE = 80  # requests a second, about; two cores carry three nodes with it, and the test
 PATIENCE = 2.0  # seconds that a user waits for an answer
 LONGEST_DELAY: Millis = 2_000
@@ -57,6 +58,7 @@ class Load:
         self._clients: dict[Node, AsyncClient] = {}
         self._numbers = count()
         self._over = asyncio.Event()
+        self._users: asyncio.TaskGroup
 
     async def run(self) -> None:
         """Keep the cluster busy until it is over."""
@@ -64,13 +66,30 @@ class Load:
             for node in self._nodes:
                 client = AsyncClient(node.address, api_key=API_KEY, timeout=PATIENCE)
                 self._clients[node] = await stack.enter_async_context(client)
-            async with asyncio.TaskGroup() as users:
+            async with asyncio.TaskGroup() as self._users:
                 for _ in range(USERS):
-                    users.create_task(self._be_a_user())
+                    self._users.create_task(self._be_a_user())
 
     def end(self) -> None:
         """Ask for nothing new."""
         self._over.set()
+
+    async def rush(self, node: Node) -> None:
+        """Have many ask one node at once, and return at the first answer.
+
+        Whatever happens to the node now, it happens in the middle of requests.
+        """
+        made = await asyncio.gather(*(self._create() for _ in range(RUSH)))
+        asked = [self._users.create_task(self._create(node)) for _ in range(RUSH)]
+        asked += [self._users.create_task(self._insist(life, node)) for life in made if life]
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _insist(self, life: Life, node: Node) -> None:
+        match self._dice.choice([Action.CANCEL, Action.PAUSE, Action.UPDATE]):
+            case Action.UPDATE:
+                await self._update(life, 2, node)
+            case action:
+                await self._act(life, action, node=node)
 
     async def _be_a_user(self) -> None:
         while not self._over.is_set():
@@ -100,11 +119,11 @@ class Load:
 
     # What is asked for
 
-    async def _create(self) -> Life | None:
+    async def _create(self, node: Node | None = None) -> Life | None:
         body = self._content(key := self._new_key(), 1)
         if has_own_key := self._dice.random() < 0.5:
             body["timer_id"] = key
-        sent = await self._send(calls.create(body, None))
+        sent = await self._send(calls.create(body, None), node)
         self._note(sent, key, Action.CREATE, body)
         if sent and sent.verdict is Verdict.DOUBTFUL and has_own_key:
             sent = await self._send(calls.create(body, None))
@@ -121,17 +140,19 @@ class Load:
                 of_this = sent._replace(verdict=_verdict(400, code) if code else sent.verdict)
             self._note(of_this, body["name"], Action.CREATE, body)
 
-    async def _update(self, life: Life, revision: int) -> bool:
+    async def _update(self, life: Life, revision: int, node: Node | None = None) -> bool:
         body = self._content(life.key, revision)
-        sent = await self._send(calls.update(life.id, body, None))
+        sent = await self._send(calls.update(life.id, body, None), node)
         self._note(sent, life.key, Action.UPDATE, body)
         return sent is not None and sent.verdict is Verdict.ACKNOWLEDGED
 
-    async def _act(self, life: Life, action: Action, revision: int = 1) -> bool:
+    async def _act(
+        self, life: Life, action: Action, revision: int = 1, node: Node | None = None
+    ) -> bool:
         call = calls.act(life.id, action)
         if action is Action.CANCEL:
             call = calls.cancel(life.id, None)
-        sent = await self._send(call)
+        sent = await self._send(call, node)
         self._note(sent, life.key, action, {}, revision)
         return sent is not None and sent.verdict is Verdict.ACKNOWLEDGED
 
@@ -156,16 +177,16 @@ class Load:
 
     # How it is sent
 
-    async def _send(self, call: calls.Call[Any]) -> Sent | None:
-        """Make a call on some node; None if nobody listens on any."""
-        for node in self._in_some_order():
+    async def _send(self, call: calls.Call[Any], on: Node | None = None) -> Sent | None:
+        """Make a call on this node, or else on some; None if nobody listens."""
+        for node in [on] if on else self._in_some_order():
             began = _clock.now()
             data = None
             try:
                 data = await self._clients[node].send(call)
                 verdict = Verdict.ACKNOWLEDGED
             except ServiceUnreachable as error:
-                if isinstance(error.__cause__, ConnectError):
+                if _was_never_sent(error):
                     continue
                 verdict = Verdict.DOUBTFUL
             except ServiceError as error:
@@ -195,6 +216,13 @@ class Load:
             delay=int(body["delay"].removesuffix("ms")) if body else 0,
         )
         self._history.asks.append(ask)
+
+
+def _was_never_sent(error: ServiceUnreachable) -> bool:
+    """Tell whether there was not even a connection: the library has the same error for more."""
+    assert isinstance(error.__cause__, PyreqwestError)
+    causes = getattr(error.__cause__, "details", {}).get("causes") or []
+    return any("(Connect)" in cause["message"] for cause in causes)
 
 
 def _verdict(status: int, code: int) -> Verdict:

@@ -1,6 +1,7 @@
-"""Three nodes under a load of creates, changes and fires: every promise holds through each fault.
+"""Three nodes under a load of creates, changes and fires: every promise holds if nodes fail.
 
-Each test puts its fault to the cluster ten times or more, and has the whole history checked.
+Each test puts its fault to the cluster ten times, in the middle of requests and deliveries, and
+has the whole history checked.
 """
 
 import time
@@ -17,23 +18,19 @@ TIMES = 10
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    """Where the nodes keep their timers."""
-    return f"sqlite:///{tmp_path / 'duetime.db'}"
-
-
 async def test_kill(tmp_path: Path, database_url: str):
-    """kill -9 of one node after the other."""
+    """One node after the other is ended by kill -9."""
     async with under_load(tmp_path, database_url, seed=1) as campaign:
         for n in range(TIMES):
             node = campaign.nodes[n % 3]
+            await campaign.load.rush(node)
             with campaign.fault("kill", node):
                 await node.kill()
             await campaign.busy()
             await node.start()
             await campaign.recovered()
     assert campaign.violations() == []
+    assert campaign.doubtful > 0
     assert campaign.retaken > 0
 
 
@@ -42,7 +39,11 @@ async def test_freeze(tmp_path: Path, database_url: str):
     async with under_load(tmp_path, database_url, seed=2) as campaign:
         for n in range(TIMES):
             node = campaign.nodes[n % 3]
-            with campaign.fault("freeze", node):
+            await campaign.load.rush(node)
+            # One that is frozen in the middle of a transaction keeps SQLite's file to itself: then
+            # the others cannot write either, and their claims run out like its own.
+            hit = campaign.nodes if database_url.startswith("sqlite") else [node]
+            with campaign.fault("freeze", *hit):
                 node.freeze()
                 began = time.monotonic()
                 await eventually(
@@ -52,30 +53,32 @@ async def test_freeze(tmp_path: Path, database_url: str):
                 node.thaw()
             await campaign.recovered()
     assert campaign.violations() == []
+    assert campaign.doubtful > 0
     assert campaign.retaken > 0
 
 
 async def test_kill_of_all(tmp_path: Path, database_url: str):
-    """kill -9 of all nodes at once."""
+    """All nodes are ended by kill -9 at once."""
     async with under_load(tmp_path, database_url, seed=3) as campaign:
-        for _ in range(TIMES):
+        for n in range(TIMES):
+            await campaign.load.rush(campaign.nodes[n % 3])
             with campaign.fault("kill of all", *campaign.nodes):
                 await campaign.cluster.kill()
             await campaign.cluster.start()
             await campaign.busy()
             await campaign.recovered()
     assert campaign.violations() == []
+    assert campaign.doubtful > 0
     assert campaign.retaken > 0
 
 
 async def test_rolling_restart(tmp_path: Path, database_url: str):
     """One node after the other is stopped and started: nothing is late, nothing comes twice."""
     async with under_load(tmp_path, database_url, seed=4) as campaign:
-        for n in range(TIMES + 2):
-            node = campaign.nodes[n % 3]
-            with campaign.fault("restart", node):
+        for _ in range(TIMES):
+            for node in campaign.nodes:
                 assert await node.stop() == 0
                 await node.start()
-            await campaign.busy()
-    assert campaign.violations(faults=[]) == []  # a restart is no excuse
+        await campaign.busy()
+    assert campaign.violations() == []  # a restart is no fault, and excuses nothing
     assert lateness(campaign.history).worst <= 1_000
