@@ -11,7 +11,8 @@ from tests.cluster.checker import Fault, outstanding, violations
 from tests.cluster.history import History, Verdict
 from tests.cluster.load import Load, look, read_logs
 from tests.cluster.nodes import Cluster, Node, running_cluster
-from tests.system.service import eventually, told
+from tests.cluster.waiting import until
+from tests.system.service import eventually
 
 # So that faults come in the middle of deliveries too.
 RECEIVER_TAKES: Millis = 150
@@ -43,16 +44,14 @@ class Campaign:
     async def busy(self, requests: int = 60) -> None:
         """Wait until the load has got that many more answers."""
         enough = len(self.history.asks) + requests
-        await eventually(
-            lambda: told(len(self.history.asks) >= enough), f"{requests} more requests"
-        )
+        await until(lambda: len(self.history.asks) >= enough, f"{requests} more requests")
 
     async def recovered(self) -> None:
         """Wait until all nodes are ready, and all that is outstanding by now has arrived."""
         await self.cluster.ready()
         waited_for = outstanding(self.history)
-        await eventually(
-            lambda: told(not waited_for & outstanding(self.history)),
+        await until(
+            lambda: not waited_for & outstanding(self.history),
             "what the fault left outstanding",
             every=0.1,
         )
@@ -81,7 +80,7 @@ class Campaign:
 
         await look(node, history)
         with suppress(AssertionError):
-            await eventually(lambda: told(not outstanding(history)), "arrivals", every=0.1)
+            await until(lambda: not outstanding(history), "arrivals", every=0.1)
             await eventually(all_ended, "outcomes", every=0.1)
         await read_logs(node, history)
 

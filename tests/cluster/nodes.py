@@ -1,6 +1,8 @@
 """A cluster: several nodes on one database, each with a proxy of its own before it if wanted."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -36,12 +38,21 @@ class Node(ServiceProcess):
         """Tell whether a request has a chance of being answered."""
         return self.is_running and not self.is_frozen
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def is_ready(self) -> bool:
+        return await self._is_ready()
+
     def freeze(self) -> None:
+        """Stop it in its tracks, as a machine that hangs would: SIGSTOP."""
         self.is_frozen = True
-        super().freeze()
+        os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        super().thaw()
+        """Let it go on where it was: SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
         self.is_frozen = False
 
     async def end_if_running(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.campaign import under_load
 from tests.cluster.checker import lateness
 from tests.cluster.nodes import CLAIM_TTL
-from tests.system.service import eventually, told
+from tests.cluster.waiting import until
 
 TIMES = 10
 pytestmark = pytest.mark.slow
@@ -46,8 +46,8 @@ async def test_freeze(tmp_path: Path, database_url: str):
             with campaign.fault("freeze", *hit):
                 node.freeze()
                 began = time.monotonic()
-                await eventually(
-                    lambda began=began: told(time.monotonic() - began > 1.5 * CLAIM_TTL),
+                await until(
+                    lambda began=began: time.monotonic() - began > 1.5 * CLAIM_TTL,
                     "its claims to run out",
                 )
                 node.thaw()

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.cluster.proxy import Proxy, is_commit, running_proxy
+from tests.cluster.waiting import until
 from tests.ports import free_port
-from tests.system.service import eventually, told
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -107,7 +107,7 @@ async def test_stall(proxy: Proxy, echo: Echo):
     await ask(streams, b"hello\n")
     proxy.stall()
     answer = asyncio.create_task(ask(streams, b"waiting\n"))
-    await eventually(lambda: told(proxy.held_back), "the line to be held back")
+    await until(lambda: proxy.held_back, "the line to be held back")
     assert echo.heard == [b"hello\n"]
     assert not answer.done()
     proxy.flow()

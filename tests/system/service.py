@@ -64,7 +64,7 @@ class ServiceProcess:
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
-        await eventually(self.is_ready, f"{self.log} to say that it is ready")
+        await eventually(self._is_ready, f"{self.log} to say that it is ready")
 
     async def stop(self) -> int:
         """Ask it to stop, and return its exit code."""
@@ -73,18 +73,6 @@ class ServiceProcess:
     async def kill(self) -> None:
         """End it at once, as a power cut would end it: kill -9."""
         await self._end(signal.SIGKILL)
-
-    def freeze(self) -> None:
-        """Stop it in its tracks, as a machine that hangs would: SIGSTOP."""
-        self._running().send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on where it was: SIGCONT."""
-        self._running().send_signal(signal.SIGCONT)
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.returncode is None
 
     async def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = API_KEY, **headers: str
@@ -111,7 +99,7 @@ class ServiceProcess:
         finally:
             connection.close()
 
-    async def is_ready(self) -> bool:
+    async def _is_ready(self) -> bool:
         if self._running().returncode is not None:
             raise AssertionError(f"it ended while starting:\n{self.log.read_text()}")
         try:
@@ -171,8 +159,3 @@ async def eventually(
         assert time.monotonic() < give_up_at, f"waited {within} s for {what}"
         await asyncio.sleep(every)
     return seen
-
-
-async def told(value: T) -> T:
-    """What is known already, for ``eventually`` to look at."""
-    return value
