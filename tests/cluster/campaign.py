@@ -66,6 +66,13 @@ class Campaign:
         """How many requests had no answer, or one that leaves open what was done."""
         return sum(ask.verdict is Verdict.DOUBTFUL for ask in self.history.asks)
 
+    @property
+    def failed(self) -> int:
+        """How many requests were not done, or not for sure, because the database failed."""
+        return sum(
+            ask.verdict in {Verdict.DOUBTFUL, Verdict.UNWRITTEN} for ask in self.history.asks
+        )
+
     async def settled(self) -> None:
         """Wait until everything that must arrive has, and everything is written down.
 

@@ -31,6 +31,7 @@ class Proxy:
     def __init__(self, host: str, port: int) -> None:
         self._target = host, port
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None] | None] = set()
         self._pairs: set[_Pair] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -83,22 +84,30 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connected += 1
+        self._serving.add(task := asyncio.current_task())
         try:
-            there = await asyncio.open_connection(*self._target)
-        except OSError:
+            await self._forward_both_ways(reader, writer)
+        except OSError:  # nobody listens at the target
             _reset(writer)
-            return
-        pair = _Pair(writer, there[1])
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _forward_both_ways(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        answers, there = await asyncio.open_connection(*self._target)
+        pair = _Pair(writer, there)
         self._pairs.add(pair)
         try:
             async with asyncio.TaskGroup() as both_ways:
-                both_ways.create_task(self._forward(reader, there[1], None))
-                both_ways.create_task(self._forward(there[0], writer, pair))
+                both_ways.create_task(self._forward(reader, there, None))
+                both_ways.create_task(self._forward(answers, writer, pair))
         except* OSError:
             pair.reset()
         finally:
             self._pairs.discard(pair)
-            pair.close()
+            there.close()
 
     async def _forward(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, answers_of: "_Pair | None"
@@ -119,10 +128,11 @@ class Proxy:
     async def close(self) -> None:
         """Take and keep no connection."""
         self.refuse()
-        self.flow()
-        while self._pairs:
-            self.cut()
-            await asyncio.sleep(0)
+        self.cut()
+        serving = tuple(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 class _Pair:
@@ -134,10 +144,6 @@ class _Pair:
     def reset(self) -> None:
         for end in self._ends:
             _reset(end)
-
-    def close(self) -> None:
-        for end in self._ends:
-            end.close()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

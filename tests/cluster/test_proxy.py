@@ -155,6 +155,20 @@ async def test_target_gone(proxy: Proxy):
     streams[1].close()
 
 
+async def test_close(echo: Echo):
+    """A proxy that is closed has cut its connections, also those that it held back."""
+    async with running_proxy("127.0.0.1", echo.port) as proxy:
+        streams = await connect(proxy)
+        await ask(streams, b"hello\n")
+        proxy.stall()
+        streams[1].write(b"waiting\n")
+        await until(lambda: proxy.held_back, "the line to be held back")
+    with pytest.raises(ConnectionResetError):
+        await streams[0].read()
+    assert echo.heard == [b"hello\n"]
+    streams[1].close()
+
+
 def test_commits_are_known():
     """PostgreSQL's answer to a write is told apart once it is committed, and no sooner."""
     written = b"C\x00\x00\x00\x0fINSERT 0 1\x00"
