@@ -1,15 +1,19 @@
-"""The database that the nodes of a cluster share."""
+"""The databases that the nodes of a cluster share."""
 
-import os
-import uuid
 from pathlib import Path
 
 import pytest
 
+from tests.servers.fixtures import FreshSchema
 
-@pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    """An empty database: a file, or a schema on the server that CLUSTER_DATABASE_URL names."""
-    if server := os.environ.get("CLUSTER_DATABASE_URL"):
-        return f"{server}?schema=cluster_{uuid.uuid4().hex}"
-    return f"sqlite:///{tmp_path / 'duetime.db'}"
+POSTGRES = "postgres-18"
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+async def database_url(
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: FreshSchema
+) -> str:
+    """An empty database of each kind that several nodes can share."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'duetime.db'}"
+    return await fresh_schema(request.param)
