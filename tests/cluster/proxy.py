@@ -5,6 +5,9 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple, Protocol
+
+from tests.cluster.wire import TimerWrites
 
 _CHUNK = 64 * 1024
 
@@ -12,13 +15,15 @@ _CHUNK = 64 * 1024
 # under way.
 _RESET = struct.pack("ii", 1, 0)
 
-_IDLE = b"Z\x00\x00\x00\x05I"  # PostgreSQL: ready for a query, in no transaction
-_WRITTEN = (b"COMMIT\x00", b"INSERT 0 ", b"UPDATE ", b"DELETE ")
 
+class Watcher(Protocol):
+    """Follows one connection, and knows the answers that are to be lost."""
 
-def is_commit(answer: bytes) -> bool:
-    """Tell PostgreSQL's answer to a write that is committed by now."""
-    return _IDLE in answer and any(tag in answer for tag in _WRITTEN)
+    def asked(self, data: bytes) -> None:
+        """Take note of what goes to the target."""
+
+    def is_awaited(self, answer: bytes) -> bool:
+        """Tell whether this piece ends an answer that is to be lost."""
 
 
 class Proxy:
@@ -28,14 +33,15 @@ class Proxy:
     on those to come, until it is told otherwise.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, watcher: Callable[[], Watcher]) -> None:
         self._target = host, port
+        self._watcher = watcher
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None] | None] = set()
         self._pairs: set[_Pair] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
-        self._drops_answer: Callable[[bytes], bool] | None = None
+        self._is_dropping = False
         self._port = 0
         self.held_back = 0  # pieces that wait for the flow to go on
         self.dropped = 0  # answers that never came back
@@ -75,12 +81,16 @@ class Proxy:
         self._target = host, port
         self.cut()
 
-    def drop_answers(self, which: Callable[[bytes], bool] | None) -> None:
-        """Swallow each answer that is such a one, once the target gave it, and cut the connection.
+    def drop_answers(self) -> None:
+        """Swallow each answer that the watcher awaits, and cut its connection.
 
-        The target has done what was asked then, and who asked will never know. None: no more.
+        The target has done what was asked by then, and who asked does not hear of it.
         """
-        self._drops_answer = which
+        self._is_dropping = True
+
+    def pass_answers(self) -> None:
+        """Swallow no more of them."""
+        self._is_dropping = False
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connected += 1
@@ -97,33 +107,46 @@ class Proxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         answers, there = await asyncio.open_connection(*self._target)
-        pair = _Pair(writer, there)
+        pair, watcher = _Pair(writer, there), self._watcher()
         self._pairs.add(pair)
         try:
             async with asyncio.TaskGroup() as both_ways:
-                both_ways.create_task(self._forward(reader, there, None))
-                both_ways.create_task(self._forward(answers, writer, pair))
+                both_ways.create_task(self._forward_requests(reader, there, watcher))
+                both_ways.create_task(self._forward_answers(answers, pair, watcher))
         except* OSError:
             pair.reset()
         finally:
             self._pairs.discard(pair)
             there.close()
 
-    async def _forward(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, answers_of: "_Pair | None"
+    async def _forward_requests(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watcher: Watcher
     ) -> None:
+        async for data in self._flow(source):
+            watcher.asked(data)
+            sink.write(data)
+            await sink.drain()
+        sink.write_eof()
+
+    async def _forward_answers(
+        self, source: asyncio.StreamReader, pair: "_Pair", watcher: Watcher
+    ) -> None:
+        async for data in self._flow(source):
+            if watcher.is_awaited(data) and self._is_dropping:
+                self.dropped += 1
+                pair.reset()
+                return
+            pair.here.write(data)
+            await pair.here.drain()
+        pair.here.write_eof()
+
+    async def _flow(self, source: asyncio.StreamReader) -> AsyncIterator[bytes]:
+        """What comes in, as long as it flows."""
         while data := await source.read(_CHUNK):
             self.held_back += 1
             await self._flowing.wait()
             self.held_back -= 1
-            if answers_of and self._drops_answer and self._drops_answer(data):
-                self.dropped += 1
-                answers_of.reset()
-                return
-            sink.write(data)
-            await sink.drain()
-        with suppress(OSError):
-            sink.write_eof()
+            yield data
 
     async def close(self) -> None:
         """Take and keep no connection."""
@@ -135,14 +158,14 @@ class Proxy:
         await asyncio.gather(*serving, return_exceptions=True)
 
 
-class _Pair:
+class _Pair(NamedTuple):
     """The two ends of a forwarded connection."""
 
-    def __init__(self, here: asyncio.StreamWriter, there: asyncio.StreamWriter) -> None:
-        self._ends = here, there
+    here: asyncio.StreamWriter
+    there: asyncio.StreamWriter
 
     def reset(self) -> None:
-        for end in self._ends:
+        for end in self:
             _reset(end)
 
 
@@ -153,9 +176,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def running_proxy(host: str, port: int) -> AsyncIterator[Proxy]:
+async def running_proxy(
+    host: str, port: int, watcher: Callable[[], Watcher] = TimerWrites
+) -> AsyncIterator[Proxy]:
     """A proxy to this address that takes connections while the context lasts."""
-    proxy = Proxy(host, port)
+    proxy = Proxy(host, port, watcher)
     await proxy.accept()
     try:
         yield proxy

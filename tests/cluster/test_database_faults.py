@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.campaign import Campaign, under_load
 from tests.cluster.conftest import POSTGRES
 from tests.cluster.nodes import Node
-from tests.cluster.proxy import Proxy, is_commit, running_proxy
+from tests.cluster.proxy import Proxy, running_proxy
 from tests.cluster.waiting import until
 from tests.servers.fixtures import OwnPostgres
 from tests.servers.postgres import PostgresServer
@@ -61,12 +61,12 @@ async def test_lost_answers(tmp_path: Path, server: PostgresServer):
             node, proxy = campaign.nodes[n % 3], proxies(campaign)[n % 3]
             enough = proxy.dropped + 5
             with campaign.fault("lost answers", node):
-                proxy.drop_answers(is_commit)
+                proxy.drop_answers()
                 await campaign.load.rush(node)
                 await until(
                     lambda proxy=proxy, enough=enough: proxy.dropped >= enough, "lost answers"
                 )
-                proxy.drop_answers(None)
+                proxy.pass_answers()
                 await campaign.cluster.ready()
             await campaign.recovered()
     assert campaign.violations() == []
