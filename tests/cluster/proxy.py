@@ -1,0 +1,188 @@
+"""A TCP proxy that stands between a node and its database, and breaks what passes on command."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple, Protocol
+
+from tests.cluster.wire import TimerWrites
+
+_CHUNK = 64 * 1024
+
+# With this, closing a connection resets it: the other side learns at once, and loses what was
+# under way.
+_RESET = struct.pack("ii", 1, 0)
+
+
+class Watcher(Protocol):
+    """Follows one connection, and knows the answers that are to be lost."""
+
+    def asked(self, data: bytes) -> None:
+        """Take note of what goes to the target."""
+
+    def is_awaited(self, answer: bytes) -> bool:
+        """Tell whether this piece ends an answer that is to be lost."""
+
+
+class Proxy:
+    """Listens on a port of its own and forwards to a target.
+
+    Everything it can be told to do takes effect at once, on the connections that there are and
+    on those to come, until it is told otherwise.
+    """
+
+    def __init__(self, host: str, port: int, watcher: Callable[[], Watcher]) -> None:
+        self._target = host, port
+        self._watcher = watcher
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None] | None] = set()
+        self._pairs: set[_Pair] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._is_dropping = False
+        self._port = 0
+        self.held_back = 0  # pieces that wait for the flow to go on
+        self.dropped = 0  # answers that never came back
+        self.connected = 0  # connections that were taken, ever
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    async def accept(self) -> None:
+        """Take connections; again on the same port after they were refused."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    def refuse(self) -> None:
+        """Take no new connections: whoever tries is refused."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def cut(self) -> None:
+        """Reset all connections, on both sides."""
+        for pair in tuple(self._pairs):
+            pair.reset()
+
+    def stall(self) -> None:
+        """Forward nothing more, and close nothing."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        """Forward again, also what was held back."""
+        self._flowing.set()
+
+    def move_to(self, host: str, port: int) -> None:
+        """Forward to another address from now on; connections to the old one are cut."""
+        self._target = host, port
+        self.cut()
+
+    def drop_answers(self) -> None:
+        """Swallow each answer that the watcher awaits, and cut its connection.
+
+        The target has done what was asked by then, and who asked does not hear of it.
+        """
+        self._is_dropping = True
+
+    def pass_answers(self) -> None:
+        """Swallow no more of them."""
+        self._is_dropping = False
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connected += 1
+        self._serving.add(task := asyncio.current_task())
+        try:
+            await self._forward_both_ways(reader, writer)
+        except OSError:  # nobody listens at the target
+            _reset(writer)
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _forward_both_ways(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        answers, there = await asyncio.open_connection(*self._target)
+        pair, watcher = _Pair(writer, there), self._watcher()
+        self._pairs.add(pair)
+        try:
+            async with asyncio.TaskGroup() as both_ways:
+                both_ways.create_task(self._forward_requests(reader, there, watcher))
+                both_ways.create_task(self._forward_answers(answers, pair, watcher))
+        except* OSError:
+            pair.reset()
+        finally:
+            self._pairs.discard(pair)
+            there.close()
+
+    async def _forward_requests(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watcher: Watcher
+    ) -> None:
+        async for data in self._flow(source):
+            watcher.asked(data)
+            sink.write(data)
+            await sink.drain()
+        sink.write_eof()
+
+    async def _forward_answers(
+        self, source: asyncio.StreamReader, pair: "_Pair", watcher: Watcher
+    ) -> None:
+        async for data in self._flow(source):
+            if watcher.is_awaited(data) and self._is_dropping:
+                self.dropped += 1
+                pair.reset()
+                return
+            pair.here.write(data)
+            await pair.here.drain()
+        pair.here.write_eof()
+
+    async def _flow(self, source: asyncio.StreamReader) -> AsyncIterator[bytes]:
+        """What comes in, as long as it flows."""
+        while data := await source.read(_CHUNK):
+            self.held_back += 1
+            await self._flowing.wait()
+            self.held_back -= 1
+            yield data
+
+    async def close(self) -> None:
+        """Take and keep no connection."""
+        self.refuse()
+        self.cut()
+        serving = tuple(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
+class _Pair(NamedTuple):
+    """The two ends of a forwarded connection."""
+
+    here: asyncio.StreamWriter
+    there: asyncio.StreamWriter
+
+    def reset(self) -> None:
+        for end in self:
+            _reset(end)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):  # it is closed already
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()
+
+
+@asynccontextmanager
+async def running_proxy(
+    host: str, port: int, watcher: Callable[[], Watcher] = TimerWrites
+) -> AsyncIterator[Proxy]:
+    """A proxy to this address that takes connections while the context lasts."""
+    proxy = Proxy(host, port, watcher)
+    await proxy.accept()
+    try:
+        yield proxy
+    finally:
+        await proxy.close()

@@ -1,0 +1,84 @@
+"""Three nodes under a load of creates, changes and fires: every promise holds if nodes fail.
+
+Each test puts its fault to the cluster ten times, in the middle of requests and deliveries, and
+has the whole history checked.
+"""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.campaign import under_load
+from tests.cluster.checker import lateness
+from tests.cluster.nodes import CLAIM_TTL
+from tests.cluster.waiting import until
+
+TIMES = 10
+pytestmark = pytest.mark.slow
+
+
+async def test_kill(tmp_path: Path, database_url: str):
+    """One node after the other is ended by kill -9."""
+    async with under_load(tmp_path, database_url, seed=1) as campaign:
+        for n in range(TIMES):
+            node = campaign.nodes[n % 3]
+            await campaign.load.rush(node)
+            with campaign.fault("kill", node):
+                await node.kill()
+            await campaign.busy()
+            await node.start()
+            await campaign.recovered()
+    assert campaign.violations() == []
+    assert campaign.doubtful > 0
+    assert campaign.retaken > 0
+
+
+async def test_freeze(tmp_path: Path, database_url: str):
+    """SIGSTOP until the node's claims have run out, and SIGCONT: it sends none of them then."""
+    async with under_load(tmp_path, database_url, seed=2) as campaign:
+        for n in range(TIMES):
+            node = campaign.nodes[n % 3]
+            await campaign.load.rush(node)
+            # One that is frozen in the middle of a transaction keeps SQLite's file to itself: then
+            # the others cannot write either, and their claims run out like its own.
+            hit = campaign.nodes if database_url.startswith("sqlite") else [node]
+            with campaign.fault("freeze", *hit):
+                node.freeze()
+                began = time.monotonic()
+                await until(
+                    lambda began=began: time.monotonic() - began > 1.5 * CLAIM_TTL,
+                    "its claims to run out",
+                )
+                node.thaw()
+            await campaign.recovered()
+    assert campaign.violations() == []
+    assert campaign.doubtful > 0
+    assert campaign.retaken > 0
+
+
+async def test_kill_of_all(tmp_path: Path, database_url: str):
+    """All nodes are ended by kill -9 at once."""
+    async with under_load(tmp_path, database_url, seed=3) as campaign:
+        for n in range(TIMES):
+            await campaign.load.rush(campaign.nodes[n % 3])
+            with campaign.fault("kill of all", *campaign.nodes):
+                await campaign.cluster.kill()
+            await campaign.cluster.start()
+            await campaign.busy()
+            await campaign.recovered()
+    assert campaign.violations() == []
+    assert campaign.doubtful > 0
+    assert campaign.retaken > 0
+
+
+async def test_rolling_restart(tmp_path: Path, database_url: str):
+    """One node after the other is stopped and started: nothing is late, nothing comes twice."""
+    async with under_load(tmp_path, database_url, seed=4) as campaign:
+        for _ in range(TIMES):
+            for node in campaign.nodes:
+                assert await node.stop() == 0
+                await node.start()
+        await campaign.busy()
+    assert campaign.violations() == []  # a restart is no fault, and excuses nothing
+    assert lateness(campaign.history).worst <= 1_000
