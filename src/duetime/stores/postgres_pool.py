@@ -26,7 +26,6 @@ ANSWER_WITHIN = 15.0
 _MARGIN = 5.0
 
 _SESSION = {
-    "application_name": "duetime",
     "jit": "off",  # no statement of ours is worth compiling
     "lock_timeout": str(int(LOCK_WITHIN * 1000)),
     "statement_timeout": str(int(ANSWER_WITHIN * 1000)),
