@@ -12,16 +12,17 @@ from duetime.stores.postgres_address import Address
 from tests.servers.postgres import AUTHORITY
 
 HERE = "postgresql://ann:s3cret@db.example:6432/timers"
+# What may also be told to the driver beside the address.
+_UNSAID = (
+    *("host", "port", "user", "password", "passfile", "database", "ssl", "direct_tls"),
+    *("service", "servicefile", "server_settings", "target_session_attrs"),
+    *("krbsrvname", "gsslib"),
+)
 
 
 def understood(address):
     """What the driver makes of an address: its hosts and ports, and its other parameters."""
-    unsaid = dict.fromkeys(
-        (
-            "host port user password passfile database ssl service servicefile direct_tls "
-            "server_settings target_session_attrs krbsrvname gsslib"
-        ).split()
-    )
+    unsaid = dict.fromkeys(_UNSAID)
     return connect_utils._parse_connect_dsn_and_args(dsn=address.dsn, **unsaid)
 
 
