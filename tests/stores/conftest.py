@@ -4,14 +4,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import open_store
+from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres_address import Address
 from duetime.stores.sqlite import SqliteStore
 from tests.servers.desk import POSTGRES
 from tests.servers.fixtures import FreshSchema
+from tests.system.service import eventually
 
 # From a test's folder, and for a store on a server the URL of the test's own schema.
 STORES: dict[str, Callable[[Path, str], Store]] = {
@@ -65,3 +69,50 @@ async def sqlite(database: Path) -> AsyncIterator[SqliteStore]:
     await opened.migrate()
     yield opened
     await opened.close()
+
+
+@pytest.fixture(params=POSTGRES)
+async def postgres_url(request: pytest.FixtureRequest, fresh_schema: FreshSchema) -> str:
+    """The URL of an empty schema, on a server of each version."""
+    return await fresh_schema(request.param)
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    """An empty PostgreSQL store."""
+    opened = PostgresStore(Address.parse(postgres_url))
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def session(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """Somebody else's session, in the schema of the test."""
+    async with somebody(postgres_url) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def somebody(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A session of somebody else, in the schema that the URL of a store names."""
+    server, _, schema = url.partition("?schema=")
+    connection = await asyncpg.connect(server, server_settings={"search_path": schema})
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def until_waiting(session: asyncpg.Connection, count: int) -> None:
+    """Return once so many statements of the test wait for a lock."""
+
+    async def are_waiting() -> bool:
+        await session.execute("SELECT pg_stat_clear_snapshot()")
+        found = await session.fetchval(
+            "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE NOT granted AND query LIKE '%' || current_schema() || '%'"
+        )
+        return bool(found == count)
+
+    await eventually(are_waiting, f"{count} statements to wait for a lock")

@@ -35,7 +35,7 @@ class PostgresStore:
         self._schema = address.schema
         self._pool = Pool(address, address.pool_size)
         self._quick = Pool(address, 1)  # what must not queue up behind the rest
-        self._listener = Listener(self._quick, address.schema)
+        self._listener = Listener(address)
         self._can_hear = not address.is_pooled
         self._reads = Reads(address.schema)
         self._writes = Writes(address.schema, self._reads)

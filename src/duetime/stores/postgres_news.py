@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-import asyncpg
 import msgspec
 
+from duetime.errors import StoreUnavailable
 from duetime.stores import News
-from duetime.stores.postgres_pool import ANSWER_WITHIN, Pool
+from duetime.stores.postgres_address import Address
+from duetime.stores.postgres_errors import translated
+from duetime.stores.postgres_session import ANSWER_WITHIN, connect
 
 # A payload ends at 8,000 bytes, and a line takes about 80.
 _LINES = 80
@@ -47,9 +49,9 @@ def payloads(news: News) -> Iterator[str]:
 class Listener:
     """Hears what any node announces, as well as that can be had."""
 
-    def __init__(self, pool: Pool, schema: str) -> None:
-        self._pool = pool
-        self._channel = channel_of(schema)
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._channel = channel_of(address.schema)
         self._hearers: list[Callable[[News], None]] = []
         self._task: asyncio.Task[None] | None = None
         self.is_listening = asyncio.Event()
@@ -69,19 +71,22 @@ class Listener:
 
     async def _listen_on(self) -> None:
         while True:
-            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(StoreUnavailable), translated():
                 await self._listen()
             self.is_listening.clear()
             await asyncio.sleep(RECONNECT_EVERY)
 
     async def _listen(self) -> None:
-        connection = await self._pool.connect()
+        connection = await connect(self._address)
+        is_lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: is_lost.set())
         try:
             await connection.add_listener(self._channel, self._on_notice)
             self.is_listening.set()
             self._tell(News(is_about_nodes=True))
             while True:
-                await asyncio.sleep(CHECK_EVERY)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(is_lost.wait(), CHECK_EVERY)
                 # A line that was cut somewhere else is silent, like one on which nothing happens.
                 async with asyncio.timeout(ANSWER_WITHIN):
                     await connection.execute("SELECT 1")

@@ -15,23 +15,13 @@ import asyncpg
 from duetime.errors import StoreUnavailable
 from duetime.stores.postgres_address import Address
 from duetime.stores.postgres_errors import spoils_connection, translated
+from duetime.stores.postgres_session import ANSWER_WITHIN, connect
 
 T = TypeVar("T")
 
-# Seconds. The server gives up before we do, so that it can say why.
-CONNECT_WITHIN = 5.0
+# Seconds.
 FREE_WITHIN = 5.0  # a connection, when all are in use
-LOCK_WITHIN = 5.0
-ANSWER_WITHIN = 15.0
-_MARGIN = 5.0
-
-_SESSION = {
-    "application_name": "duetime",
-    "jit": "off",  # no statement of ours is worth compiling
-    "lock_timeout": str(int(LOCK_WITHIN * 1000)),
-    "statement_timeout": str(int(ANSWER_WITHIN * 1000)),
-    "idle_in_transaction_session_timeout": "60000",
-}
+MARGIN = 5.0  # on top of what the server allows itself
 
 
 class Pool:
@@ -55,8 +45,8 @@ class Pool:
             connection = await self._lend()
             is_fine = False
             try:
-                async with asyncio.timeout(within + _MARGIN):
-                    answer = await self._work(connection, work)
+                async with asyncio.timeout(within + MARGIN):
+                    answer = await work(connection)
                 is_fine = True
             except asyncpg.PostgresError as error:
                 is_fine = not spoils_connection(error)
@@ -64,27 +54,6 @@ class Pool:
             finally:
                 self._take_back(connection, is_fine=is_fine)
             return answer
-
-    async def _work(
-        self, connection: asyncpg.Connection, work: Callable[[asyncpg.Connection], Awaitable[T]]
-    ) -> T:
-        if not self._address.is_pooled:
-            return await work(connection)
-        # A pooler lends its connection for a transaction: what belongs together needs one.
-        async with connection.transaction():
-            await connection.execute(_LIMITS)
-            return await work(connection)
-
-    async def connect(self) -> asyncpg.Connection:
-        """Open a connection, for whoever keeps one of his own."""
-        is_pooled = self._address.is_pooled
-        # Whether named statements survive is up to a pooler; without their names, they do.
-        return await asyncpg.connect(
-            self._address.dsn,
-            timeout=CONNECT_WITHIN,
-            statement_cache_size=0 if is_pooled else 200,
-            server_settings=None if is_pooled else _SESSION,
-        )
 
     async def close(self) -> None:
         """Let those under way finish, and close every connection."""
@@ -112,7 +81,7 @@ class Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
-            return await self.connect()
+            return await connect(self._address)
         except BaseException:
             self._pass_on_place()
             raise
@@ -150,9 +119,3 @@ class Pool:
         self._lent -= 1
         if self._lent == 0:
             self._all_back.set()
-
-
-_LIMITS = (
-    f"SET LOCAL lock_timeout = {int(LOCK_WITHIN * 1000)}; "
-    f"SET LOCAL statement_timeout = {int(ANSWER_WITHIN * 1000)}"
-)

@@ -19,6 +19,19 @@ _LOCK = 0x44554554
 
 async def migrate(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> None:
     """Run the migrations that this schema has not seen yet, all or none."""
+    try:
+        await _migrate(connection, schema, known)
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError) as error:
+        # A schema that one may not use is passed over, as if it were not there.
+        raise ConfigurationError(
+            f"this user of the database may not use the schema {schema} ({error}): let an "
+            f"administrator run GRANT USAGE, CREATE ON SCHEMA {schema} TO ... and, where its "
+            "tables are somebody else's, GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN "
+            f"SCHEMA {schema} TO ...; or name another with DATABASE_SCHEMA"
+        ) from error
+
+
+async def _migrate(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> None:
     if await _newest(connection, schema, known) >= known[-1].number:
         return  # as a rule; and it needs no right to change tables
     async with connection.transaction():
