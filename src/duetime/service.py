@@ -1,19 +1,23 @@
 """The use cases: all that a user can do with timers, whichever way the request came in.
 
-A call is answered only after its write is durable. Calls that arrive together share a write.
+A call is answered only after its write is durable. Calls that arrive together share a write. When
+the store or the engine cannot keep up, calls wait, and then are refused before anything is written.
 Losing a race against another change is no error here: the timer is read again and the change
 is tried on what it has become.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from duetime import ids, model
+from duetime import admission, ids, model
+from duetime.admission import Admission, Marks
 from duetime.batcher import Batcher
+from duetime.brake import Brake
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.durations import format_duration
@@ -23,10 +27,13 @@ from duetime.errors import (
     InvalidRequest,
     NotFound,
     PreconditionFailed,
+    StoreError,
     StoreUnavailable,
+    Unanswered,
     Unavailable,
 )
-from duetime.model import Attempt, Spec, Status, Timer
+from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
+from duetime.reads import Reads
 from duetime.requests import (
     CreateTimer,
     UpdateTimer,
@@ -44,6 +51,7 @@ DEFAULT_NUM_SHARDS = 256
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
 
+P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
 
 
@@ -64,6 +72,9 @@ class EngineView(Protocol):
     def status(self) -> EngineStatus:
         """How it is doing."""
 
+    def lag(self) -> Millis:
+        """How late it is by its own fault; see the brake."""
+
 
 class Service:
     """The use cases on timers."""
@@ -76,19 +87,36 @@ class Service:
         *,
         engine: EngineView | None = None,
         min_delay: Millis = 0,
+        creates: Marks = admission.CREATES,
+        changes: Marks = admission.CHANGES,
+        reads: Marks = admission.READS,
     ) -> None:
         self._store = store
         self._sender = sender
-        self._clock = clock
+        self.clock = clock
         self._engine = engine
         self._min_delay = min_delay
-        self._inserts = Batcher(store.insert)
-        self._changes = Batcher(store.apply)
+        slow = "the database is too slow for all that is to be"
+        self._creates = Admission(f"{slow} created", clock, creates)
+        self._brake = None if engine is None else Brake(clock, engine.lag)
+        self._inserts = Batcher(
+            store.insert, clock, self._creates, weigh=lambda insert: insert.timer.weight
+        )
+        self._changes = Batcher(
+            store.apply,
+            clock,
+            Admission(f"{slow} changed", clock, changes),
+            weigh=lambda change: change.new.weight,
+        )
+        self._reads = Reads(clock, Admission(f"{slow} read", clock, reads))
+        # Those that a change begins with: whoever lists timers must not keep a cancel out.
+        self._looks = Reads(clock, Admission(f"{slow} changed", clock, reads))
 
     # Creating ---------------------------------------------------------------------------------
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
+        self._creates.check()
         try:
             timer = self._new_timer(tenant, body)
         except InvalidRequest:
@@ -97,19 +125,39 @@ class Service:
                 if made is not None:
                     return made, False
             raise
+        if self._brake is not None:
+            await self._brake.slow(timer.execute_at)
         try:
             existing = await self._inserts.submit(Insert(timer))
+        except Unanswered:
+            raise
         except StoreUnavailable:
             existing = await self._what_was_inserted(timer)
         return self._created(timer, existing)
 
     async def create_many(
-        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+        self,
+        tenant: str,
+        bodies: Iterable[CreateTimer | DuetimeError],
+        *,
+        count: int,
+        size: int,
     ) -> list[tuple[Timer, bool] | DuetimeError]:
-        """Create many timers; one timer's failure never stops the others."""
-        drafts = await self._drafts(tenant, bodies)
-        timers = [draft for draft in drafts if isinstance(draft, Timer)]
-        stored = iter(await self._insert_many(timers))
+        """Create many timers; one timer's failure never stops the others.
+
+        So many of them, and of so many bytes: they are only looked at once there is room for all.
+        """
+        weight = size + count * LIGHTEST
+        await self._creates.enter(count, weight)
+        try:
+            drafts = await self._drafts(tenant, bodies)
+            timers = [draft for draft in drafts if isinstance(draft, Timer)]
+            if timers:
+                await self._slow(min(timer.execute_at for timer in timers))
+        except BaseException:
+            self._creates.leave(count, weight)
+            raise
+        stored = iter(await self._insert_many(timers, count, weight))
         return [
             self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
             for draft in drafts
@@ -122,7 +170,7 @@ class Service:
         fresh = self._new_timer(tenant, body)
         key = self._key(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
-            [old] = await self._read(self._store.get_by_key([key]))
+            [old] = await self._look(1, self._store.get_by_key, [key])
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
@@ -134,11 +182,12 @@ class Service:
             _check_version(old, if_match)
             new = model.replace(
                 old,
-                self._clock.now(),
+                self.clock.now(),
                 spec=fresh.spec,
                 execute_at=fresh.execute_at,
                 fingerprint=fresh.fingerprint,
             )
+            await self._slow(new.execute_at)
             if await self._apply(Change(old, new)):
                 return new, False
         raise _keeps_changing()
@@ -147,28 +196,23 @@ class Service:
 
     async def get(self, tenant: str, id_: str) -> Timer:
         """The timer with this id."""
-        [timer] = await self._read(self._store.get([id_]))
-        if timer is None or timer.tenant != tenant:
-            raise NotFound("timer not found")
-        return timer
+        return _found(tenant, await self._read(1, self._store.get, [id_]))
 
     async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._read(self._store.get_by_key([self._key(tenant, group, timer_id)]))
-        if timer is None:
-            raise NotFound("timer not found")
-        return timer
+        key = self._key(tenant, group, timer_id)
+        return _found(tenant, await self._read(1, self._store.get_by_key, [key]))
 
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""
-        return await self._read(self._store.search(query))
+        return await self._read(query.limit, self._store.search, query)
 
     async def attempts(
         self, tenant: str, id_: str, after: tuple[int, int] | None, limit: int
     ) -> list[Attempt]:
         """A timer's execution log."""
         timer = await self.get(tenant, id_)
-        return await self._read(self._store.attempts(timer.id, after, limit))
+        return await self._read(1, self._store.attempts, timer.id, after, limit)
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -187,31 +231,31 @@ class Service:
                 execute_at=timer.execute_at if execute_at is None else execute_at,
             )
 
-        return await self._change(lambda: self.get(tenant, id_), updated, if_match)
+        return await self._change_by_id(tenant, id_, updated, if_match)
 
     async def cancel(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Make sure that a timer never starts."""
-        return await self._change(lambda: self.get(tenant, id_), _canceled, if_match)
+        return await self._change_by_id(tenant, id_, _canceled, if_match)
 
     async def cancel_by_key(
         self, tenant: str, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        return await self._change(
-            lambda: self.get_by_key(tenant, group, timer_id), _canceled, if_match
-        )
+        key = self._key(tenant, group, timer_id)
+        find = partial(self._look, 1, self._store.get_by_key, [key])
+        return await self._change(tenant, find, _canceled, if_match)
 
     async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Hold a timer back until it is resumed."""
-        return await self._change(lambda: self.get(tenant, id_), model.pause, if_match)
+        return await self._change_by_id(tenant, id_, model.pause, if_match)
 
     async def resume(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Let a paused timer go on."""
-        return await self._change(lambda: self.get(tenant, id_), model.resume, if_match)
+        return await self._change_by_id(tenant, id_, model.resume, if_match)
 
     async def fire(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Make a waiting timer due now."""
-        return await self._change(lambda: self.get(tenant, id_), model.fire, if_match)
+        return await self._change_by_id(tenant, id_, model.fire, if_match)
 
     # Health -----------------------------------------------------------------------------------
 
@@ -225,12 +269,12 @@ class Service:
 
     def now(self) -> Millis:
         """The time by this node's clock."""
-        return self._clock.now()
+        return self.clock.now()
 
     # Building timers --------------------------------------------------------------------------
 
     def _new_timer(self, tenant: str, body: CreateTimer) -> Timer:
-        now = self._clock.now()
+        now = self.clock.now()
         execute_at = self._execute_at(body, now)
         if execute_at is None:
             raise InvalidRequest("execute_at: required, or delay")
@@ -264,7 +308,7 @@ class Service:
         )
 
     async def _drafts(
-        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+        self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
     ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
         drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
         refused: list[tuple[int, CreateTimer]] = []
@@ -290,7 +334,7 @@ class Service:
         if not bodies:
             return []
         keys = [self._key(tenant, body.group, body.timer_id or "") for body in bodies]
-        found = await self._read(self._store.get_by_key(keys))
+        found = await self._read(len(keys), self._store.get_by_key, keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None
             for body, timer in zip(bodies, found, strict=True)
@@ -371,25 +415,43 @@ class Service:
         except Conflict as error:
             return error
 
-    async def _insert_many(self, timers: list[Timer]) -> Sequence[Timer | Unavailable | None]:
+    async def _insert_many(
+        self, timers: list[Timer], count: int, weight: int
+    ) -> Sequence[Timer | Unavailable | None]:
         if not timers:
+            self._creates.leave(count, weight)
             return []
+        inserts = [Insert(timer) for timer in timers]
         try:
-            return await self._store.insert([Insert(timer) for timer in timers])
+            return await self._inserts.write_apart(inserts, count=count, weight=weight)
+        except Unanswered:
+            raise
         except StoreUnavailable:
-            found = await self._read_after_doubt(self._store.get([timer.id for timer in timers]))
+            ids = [timer.id for timer in timers]
+            found = await self._look_after_doubt(len(ids), self._store.get, ids)
             return [_nothing_written() if timer is None else None for timer in found]
+
+    async def _change_by_id(
+        self,
+        tenant: str,
+        id_: str,
+        transition: Callable[[Timer, Millis], Timer],
+        if_match: int | None,
+    ) -> Timer:
+        find = partial(self._look, 1, self._store.get, [id_])
+        return await self._change(tenant, find, transition, if_match)
 
     async def _change(
         self,
-        find: Callable[[], Awaitable[Timer]],
+        tenant: str,
+        find: Callable[[], Awaitable[list[Timer | None]]],
         transition: Callable[[Timer, Millis], Timer],
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = await find()
+            old = _found(tenant, await find())
             _check_version(old, if_match)
-            new = transition(old, self._clock.now())
+            new = transition(old, self.clock.now())
             if new is old or await self._apply(Change(old, new)):
                 return new
         raise _keeps_changing()
@@ -397,8 +459,10 @@ class Service:
     async def _apply(self, change: Change) -> bool:
         try:
             won = await self._changes.submit(change)
+        except Unanswered:
+            raise
         except StoreUnavailable:
-            [stored] = await self._read_after_doubt(self._store.get([change.old.id]))
+            [stored] = await self._look_after_doubt(1, self._store.get, [change.old.id])
             if stored is not None and stored.version == change.old.version:
                 raise _nothing_written() from None
             won = stored == change.new
@@ -409,34 +473,59 @@ class Service:
     async def _what_was_inserted(self, timer: Timer) -> Timer | None:
         """None if the insert landed after all; otherwise who has the key, or Unavailable."""
         key = self._key(timer.tenant, timer.group, timer.timer_id)
-        [stored] = await self._read_after_doubt(self._store.get([timer.id]))
+        [stored] = await self._look_after_doubt(1, self._store.get, [timer.id])
         if stored is not None:
             return None
-        [holder] = await self._read_after_doubt(self._store.get_by_key([key]))
+        [holder] = await self._look_after_doubt(1, self._store.get_by_key, [key])
         if holder is None:
             raise _nothing_written()
         return holder
 
-    @staticmethod
-    async def _read(reading: Awaitable[AnswerT]) -> AnswerT:
-        try:
-            return await reading
-        except StoreUnavailable as error:
-            raise Unavailable(f"the database did not answer ({error}); try again") from error
+    async def _read(
+        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
+    ) -> AnswerT:
+        with _nothing_was_changed():
+            return await self._reads.read(count, call, *args, **kwargs)
 
-    @staticmethod
-    async def _read_after_doubt(reading: Awaitable[AnswerT]) -> AnswerT:
+    async def _look(
+        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
+    ) -> AnswerT:
+        with _nothing_was_changed():
+            return await self._looks.read(count, call, *args, **kwargs)
+
+    async def _look_after_doubt(
+        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
+    ) -> AnswerT:
         try:
-            return await reading
-        except StoreUnavailable as error:
+            return await self._looks.read(count, call, *args, **kwargs)
+        except StoreError as error:
             raise StoreUnavailable(
                 f"database error: {error}; it is not known whether the change was made: "
                 "look at the timer before repeating it"
             ) from error
 
+    async def _slow(self, execute_at: Millis) -> None:
+        if self._brake is not None:
+            await self._brake.slow(execute_at)
+
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:
             self._engine.notice(timer)
+
+
+@contextmanager
+def _nothing_was_changed() -> Iterator[None]:
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise Unavailable(f"the database did not answer ({error}); try again") from error
+
+
+def _found(tenant: str, timers: list[Timer | None]) -> Timer:
+    [timer] = timers
+    if timer is None or timer.tenant != tenant:
+        raise NotFound("timer not found")
+    return timer
 
 
 def _nothing_written() -> Unavailable:

@@ -62,8 +62,11 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
     """Puts the app together over a store of the test's own."""
 
-    def make(store: Store, *, min_delay: int = 0, engine: Any = None, **limits: int) -> Api:
-        service = Service(store, sender, clock, engine=engine, min_delay=min_delay)
+    def make(
+        store: Store, *, min_delay: int = 0, engine: Any = None, marks: Any = None, **limits: Any
+    ) -> Api:
+        options = {"engine": engine, "min_delay": min_delay, **(marks or {})}
+        service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)
 
     return make
