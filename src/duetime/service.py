@@ -6,17 +6,14 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
 
-from duetime import admission, ids, model
-from duetime.admission import Admission, Marks
-from duetime.batcher import Batcher
+from duetime import ids, model
 from duetime.brake import Brake
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
@@ -27,13 +24,10 @@ from duetime.errors import (
     InvalidRequest,
     NotFound,
     PreconditionFailed,
-    StoreError,
-    StoreUnavailable,
-    Unanswered,
     Unavailable,
 )
+from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits, key_of
 from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
-from duetime.reads import Reads
 from duetime.requests import (
     CreateTimer,
     UpdateTimer,
@@ -43,16 +37,10 @@ from duetime.requests import (
     to_retry_policy,
     to_time,
 )
-from duetime.stores import Change, Insert, Key, Page, Query, Store
-
-# A group's number of shards never changes; groups that nobody configured have this many.
-DEFAULT_NUM_SHARDS = 256
+from duetime.stores import Change, Key, Page, Query, Store
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
-
-P = ParamSpec("P")
-AnswerT = TypeVar("AnswerT")
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
@@ -87,36 +75,20 @@ class Service:
         *,
         engine: EngineView | None = None,
         min_delay: Millis = 0,
-        creates: Marks = admission.CREATES,
-        changes: Marks = admission.CHANGES,
-        reads: Marks = admission.READS,
+        limits: Limits = UNLESS_TOLD,
     ) -> None:
-        self._store = store
         self._sender = sender
         self.clock = clock
         self._engine = engine
         self._min_delay = min_delay
-        slow = "the database is too slow for all that is to be"
-        self._creates = Admission(f"{slow} created", clock, creates)
+        self._ledger = Ledger(store, clock, limits)
         self._brake = None if engine is None else Brake(clock, engine.lag)
-        self._inserts = Batcher(
-            store.insert, clock, self._creates, weigh=lambda insert: insert.timer.weight
-        )
-        self._changes = Batcher(
-            store.apply,
-            clock,
-            Admission(f"{slow} changed", clock, changes),
-            weigh=lambda change: change.new.weight,
-        )
-        self._reads = Reads(clock, Admission(f"{slow} read", clock, reads))
-        # Those that a change begins with: whoever lists timers must not keep a cancel out.
-        self._looks = Reads(clock, Admission(f"{slow} changed", clock, reads))
 
     # Creating ---------------------------------------------------------------------------------
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        self._creates.check()
+        self._ledger.creates.check()
         try:
             timer = self._new_timer(tenant, body)
         except InvalidRequest:
@@ -127,13 +99,7 @@ class Service:
             raise
         if self._brake is not None:
             await self._brake.slow(timer.execute_at)
-        try:
-            existing = await self._inserts.submit(Insert(timer))
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            existing = await self._what_was_inserted(timer)
-        return self._created(timer, existing)
+        return self._created(timer, await self._ledger.insert(timer))
 
     async def create_many(
         self,
@@ -148,16 +114,16 @@ class Service:
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
         weight = size + count * LIGHTEST
-        await self._creates.enter(count, weight)
+        await self._ledger.creates.enter(count, weight)
         try:
             drafts = await self._drafts(tenant, bodies)
             timers = [draft for draft in drafts if isinstance(draft, Timer)]
             if timers:
                 await self._slow(min(timer.execute_at for timer in timers))
         except BaseException:
-            self._creates.leave(count, weight)
+            self._ledger.creates.leave(count, weight)
             raise
-        stored = iter(await self._insert_many(timers, count, weight))
+        stored = iter(await self._ledger.insert_many(timers, count=count, weight=weight))
         return [
             self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
             for draft in drafts
@@ -168,9 +134,9 @@ class Service:
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         fresh = self._new_timer(tenant, body)
-        key = self._key(tenant, fresh.group, fresh.timer_id)
+        key = key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
-            [old] = await self._look(1, self._store.get_by_key, [key])
+            old = await self._ledger.to_change(key)
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
@@ -196,23 +162,23 @@ class Service:
 
     async def get(self, tenant: str, id_: str) -> Timer:
         """The timer with this id."""
-        return _found(tenant, await self._read(1, self._store.get, [id_]))
+        return _found(tenant, await self._ledger.get(id_))
 
     async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        key = self._key(tenant, group, timer_id)
-        return _found(tenant, await self._read(1, self._store.get_by_key, [key]))
+        [timer] = await self._ledger.get_by_key([key_of(tenant, group, timer_id)])
+        return _found(tenant, timer)
 
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""
-        return await self._read(query.limit, self._store.search, query)
+        return await self._ledger.search(query)
 
     async def attempts(
         self, tenant: str, id_: str, after: tuple[int, int] | None, limit: int
     ) -> list[Attempt]:
         """A timer's execution log."""
         timer = await self.get(tenant, id_)
-        return await self._read(1, self._store.attempts, timer.id, after, limit)
+        return await self._ledger.attempts(timer.id, after, limit)
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -231,37 +197,35 @@ class Service:
                 execute_at=timer.execute_at if execute_at is None else execute_at,
             )
 
-        return await self._change_by_id(tenant, id_, updated, if_match)
+        return await self._change(tenant, id_, updated, if_match)
 
     async def cancel(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Make sure that a timer never starts."""
-        return await self._change_by_id(tenant, id_, _canceled, if_match)
+        return await self._change(tenant, id_, _canceled, if_match)
 
     async def cancel_by_key(
         self, tenant: str, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        key = self._key(tenant, group, timer_id)
-        find = partial(self._look, 1, self._store.get_by_key, [key])
-        return await self._change(tenant, find, _canceled, if_match)
+        return await self._change(tenant, key_of(tenant, group, timer_id), _canceled, if_match)
 
     async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Hold a timer back until it is resumed."""
-        return await self._change_by_id(tenant, id_, model.pause, if_match)
+        return await self._change(tenant, id_, model.pause, if_match)
 
     async def resume(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Let a paused timer go on."""
-        return await self._change_by_id(tenant, id_, model.resume, if_match)
+        return await self._change(tenant, id_, model.resume, if_match)
 
     async def fire(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Make a waiting timer due now."""
-        return await self._change_by_id(tenant, id_, model.fire, if_match)
+        return await self._change(tenant, id_, model.fire, if_match)
 
     # Health -----------------------------------------------------------------------------------
 
     async def ping(self) -> None:
         """Ask the store for a sign of life."""
-        await self._store.ping()
+        await self._ledger.ping()
 
     def engine_status(self) -> EngineStatus | None:
         """How the engine of this node is doing, if it has one."""
@@ -281,7 +245,7 @@ class Service:
         if body.timer_id is None:
             shard = ids.spread_shard(DEFAULT_NUM_SHARDS)
         else:
-            shard = self._key(tenant, body.group, body.timer_id).shard
+            shard = key_of(tenant, body.group, body.timer_id).shard
         id_ = ids.new_id(now, shard)
         callback = to_callback(body.callback)
         if (problem := self._sender.problem(callback)) is not None:
@@ -333,8 +297,8 @@ class Service:
         """
         if not bodies:
             return []
-        keys = [self._key(tenant, body.group, body.timer_id or "") for body in bodies]
-        found = await self._read(len(keys), self._store.get_by_key, keys)
+        keys = [key_of(tenant, body.group, body.timer_id or "") for body in bodies]
+        found = await self._ledger.get_by_key(keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None
             for body, timer in zip(bodies, found, strict=True)
@@ -388,11 +352,6 @@ class Service:
             raise InvalidRequest(f"delay: must be at least {shortest} on this server")
         return now + wait
 
-    @staticmethod
-    def _key(tenant: str, group: str, timer_id: str) -> Key:
-        shard = ids.key_shard(tenant, group, timer_id, DEFAULT_NUM_SHARDS)
-        return Key(tenant, group, timer_id, shard)
-
     # Writing ----------------------------------------------------------------------------------
 
     def _created(self, timer: Timer, existing: Timer | None) -> tuple[Timer, bool]:
@@ -415,41 +374,15 @@ class Service:
         except Conflict as error:
             return error
 
-    async def _insert_many(
-        self, timers: list[Timer], count: int, weight: int
-    ) -> Sequence[Timer | Unavailable | None]:
-        if not timers:
-            self._creates.leave(count, weight)
-            return []
-        inserts = [Insert(timer) for timer in timers]
-        try:
-            return await self._inserts.write_apart(inserts, count=count, weight=weight)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            ids = [timer.id for timer in timers]
-            found = await self._look_after_doubt(len(ids), self._store.get, ids)
-            return [_nothing_written() if timer is None else None for timer in found]
-
-    async def _change_by_id(
-        self,
-        tenant: str,
-        id_: str,
-        transition: Callable[[Timer, Millis], Timer],
-        if_match: int | None,
-    ) -> Timer:
-        find = partial(self._look, 1, self._store.get, [id_])
-        return await self._change(tenant, find, transition, if_match)
-
     async def _change(
         self,
         tenant: str,
-        find: Callable[[], Awaitable[list[Timer | None]]],
+        which: str | Key,
         transition: Callable[[Timer, Millis], Timer],
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = _found(tenant, await find())
+            old = _found(tenant, await self._ledger.to_change(which))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
             if new is old or await self._apply(Change(old, new)):
@@ -457,52 +390,10 @@ class Service:
         raise _keeps_changing()
 
     async def _apply(self, change: Change) -> bool:
-        try:
-            won = await self._changes.submit(change)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            [stored] = await self._look_after_doubt(1, self._store.get, [change.old.id])
-            if stored is not None and stored.version == change.old.version:
-                raise _nothing_written() from None
-            won = stored == change.new
+        won = await self._ledger.apply(change)
         if won:
             self._notice(change.new)
         return won
-
-    async def _what_was_inserted(self, timer: Timer) -> Timer | None:
-        """None if the insert landed after all; otherwise who has the key, or Unavailable."""
-        key = self._key(timer.tenant, timer.group, timer.timer_id)
-        [stored] = await self._look_after_doubt(1, self._store.get, [timer.id])
-        if stored is not None:
-            return None
-        [holder] = await self._look_after_doubt(1, self._store.get_by_key, [key])
-        if holder is None:
-            raise _nothing_written()
-        return holder
-
-    async def _read(
-        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
-    ) -> AnswerT:
-        with _nothing_was_changed():
-            return await self._reads.read(count, call, *args, **kwargs)
-
-    async def _look(
-        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
-    ) -> AnswerT:
-        with _nothing_was_changed():
-            return await self._looks.read(count, call, *args, **kwargs)
-
-    async def _look_after_doubt(
-        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
-    ) -> AnswerT:
-        try:
-            return await self._looks.read(count, call, *args, **kwargs)
-        except StoreError as error:
-            raise StoreUnavailable(
-                f"database error: {error}; it is not known whether the change was made: "
-                "look at the timer before repeating it"
-            ) from error
 
     async def _slow(self, execute_at: Millis) -> None:
         if self._brake is not None:
@@ -513,23 +404,10 @@ class Service:
             self._engine.notice(timer)
 
 
-@contextmanager
-def _nothing_was_changed() -> Iterator[None]:
-    try:
-        yield
-    except StoreUnavailable as error:
-        raise Unavailable(f"the database did not answer ({error}); try again") from error
-
-
-def _found(tenant: str, timers: list[Timer | None]) -> Timer:
-    [timer] = timers
+def _found(tenant: str, timer: Timer | None) -> Timer:
     if timer is None or timer.tenant != tenant:
         raise NotFound("timer not found")
     return timer
-
-
-def _nothing_written() -> Unavailable:
-    return Unavailable("the database did not take the change; nothing was written, try again")
 
 
 def _keeps_changing() -> Unavailable:

@@ -9,6 +9,7 @@ import pytest
 from duetime.api.app import create_app
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
+from duetime.ledger import Limits
 from duetime.model import Callback
 from duetime.service import Service
 from duetime.stores import Store
@@ -65,7 +66,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
     def make(
         store: Store, *, min_delay: int = 0, engine: Any = None, marks: Any = None, **limits: Any
     ) -> Api:
-        options = {"engine": engine, "min_delay": min_delay, **(marks or {})}
+        options = {"engine": engine, "min_delay": min_delay, "limits": Limits(**(marks or {}))}
         service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)
 

@@ -14,6 +14,7 @@ from duetime.api.server import ApiServer, listen
 from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE
 from duetime.decoding import decode
 from duetime.errors import Unavailable
+from duetime.ledger import Limits
 from duetime.model import DEFAULT_TENANT, Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
@@ -177,10 +178,10 @@ async def test_hang_up_on_a_socket(make_api: MakeApi, gated: GatedStore):
     head = f"POST /timers HTTP/1.1\r\nHost: x\r\nX-API-Key: {KEY}\r\nContent-Length: {len(BODY)}"
     writer.write(head.encode() + b"\r\n\r\n" + BODY)
     async with asyncio.timeout(10):
-        while not api.service._creates._count_in_line:  # noqa: ASYNC110 - a line has no event
+        while not api.service._ledger.creates._count_in_line:  # noqa: ASYNC110 - a line has no event
             await asyncio.sleep(0.001)
         writer.close()
-        while api.service._creates._count_in_line:  # noqa: ASYNC110
+        while api.service._ledger.creates._count_in_line:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     gated.gate.set()
     await asyncio.gather(*accepted)
@@ -213,7 +214,7 @@ async def test_batch_counts_each(make_api: MakeApi, gated: GatedStore):
     assert (answer.status, answer.data["created"]) == (200, 50)
     assert [answer.status for answer in await asyncio.gather(*singles)] == [201] * 3
     service = api.service
-    assert (service._creates._count, service._creates._weight) == (0, 0)
+    assert (service._ledger.creates._count, service._ledger.creates._weight) == (0, 0)
 
 
 async def test_batch_gives_its_room_back(make_api: MakeApi):
@@ -226,7 +227,7 @@ async def test_batch_gives_its_room_back(make_api: MakeApi):
             "/timers/batch", wrong | {"timers": [timer_body()]}, X_Correlation_ID=""
         )
         assert bad.status == 400
-    assert (api.service._creates._count, api.service._creates._weight) == (0, 0)
+    assert (api.service._ledger.creates._count, api.service._ledger.creates._weight) == (0, 0)
 
 
 async def test_batch_that_does_not_answer(make_api: MakeApi, gated: GatedStore, clock: FakeClock):
@@ -244,7 +245,7 @@ async def test_memory_is_bounded(clock: FakeClock):
     """50,000 creates thrown at a store that hangs: few are held, and no accepted one is lost."""
     gated = GatedStore(MemoryStore(), "insert")
     marks = Marks(1_000, CREATES.most_bytes, 500, CREATES.most_bytes_in_line)
-    service = Service(gated, RecordingSender(), clock, creates=marks)
+    service = Service(gated, RecordingSender(), clock, limits=Limits(creates=marks))
     body = decode(BODY, CreateTimer)
     accepted: set[asyncio.Task[Any]] = set()
     refused = most = 0
