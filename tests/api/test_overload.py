@@ -21,7 +21,7 @@ from duetime.requests import CreateTimer
 from duetime.service import Service
 from duetime.stores import Query, Store
 from duetime.stores.memory import MemoryStore
-from duetime.testing import FakeClock, RecordingSender
+from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.api.client import KEY, Answer, Api, call_app, timer_body
 from tests.api.conftest import MakeApi
 
@@ -127,6 +127,46 @@ async def test_changes_get_through(make_api: MakeApi, store: Store, gated: Gated
     assert (await api.post(f"{path}/resume")).status == 200
     assert (await api.put("/groups/default/timers/x", timer_body(name="b"))).status == 200
     assert (await api.delete(path)).status == 200
+    gated.gate.set()
+    await asyncio.gather(*accepted)
+
+
+async def test_change_that_does_not_answer(make_api: MakeApi, store: Store, clock: FakeClock):
+    """A change whose write does not answer is unknown: it may still be made, and here it is."""
+    made = await make_api(store).create()
+    gated = GatedStore(store, "apply")
+    api = make_api(gated)
+    cancel = asyncio.create_task(api.delete(f"/timers/{made['id']}"))
+    await gated.begun.acquire()
+    clock.advance(seconds(LONGEST_WRITE))
+    answer = await cancel
+    assert (answer.status, answer.code) == (500, 1)
+    gated.gate.set()
+    await settle()
+    while (await api.shown(made["id"]))["status"] != "canceled":
+        await settle()
+
+
+async def test_doubt_that_cannot_be_resolved(make_api: MakeApi, store: Store, clock: FakeClock):
+    """When the look after a failed write is refused, it is unknown what was written: 500."""
+    gated = GatedStore(FlakyStore(store), "get")
+    gated.store.failing = "after"
+    api = make_api(gated, marks={"reads": Marks(1, 1, 1, 1)})
+    creates = [asyncio.create_task(api.post("/timers", timer_body())) for _ in range(3)]
+    refused, _ = await asyncio.wait(creates, return_when=asyncio.FIRST_COMPLETED)
+    for task in refused:
+        answer = await task
+        assert (answer.status, answer.code) == (500, 1)
+        assert "not known whether the change was made" in answer.message
+    gated.gate.set()
+    assert [(await task).status for task in creates] == [500] * 3
+
+
+async def test_refusal_costs_nothing(make_api: MakeApi, gated: GatedStore, monkeypatch):
+    """A create that is refused is not even looked at."""
+    api, accepted = await crowded(make_api, gated)
+    monkeypatch.setattr(Service, "_new_timer", None)
+    assert_refused(await api.post("/timers", timer_body()))
     gated.gate.set()
     await asyncio.gather(*accepted)
 
@@ -347,6 +387,7 @@ async def test_engine_behind_slows_and_refuses(make_api: MakeApi, store: Store, 
     api = make_api(store, engine=engine)
     soon, later = timer_body(delay="1s"), timer_body(delay="1h")
     assert (await api.post("/timers", soon)).status == 201
+    assert (await api.put("/groups/g/timers/old", later)).status == 201
     engine.behind = 4_000
     [slowed] = await started(api.post("/timers", soon))
     clock.advance(399)
@@ -359,7 +400,8 @@ async def test_engine_behind_slows_and_refuses(make_api: MakeApi, store: Store, 
     for answer in (
         await api.post("/timers", soon),
         await api.post("/timers/batch", {"timers": [later, soon]}),
-        await api.put("/groups/g/timers/x", soon),
+        await api.put("/groups/g/timers/new", soon),
+        await api.put("/groups/g/timers/old", soon),
     ):
         assert (answer.status, answer.code) == (503, 9)
         assert answer.message.startswith(why)
@@ -382,8 +424,10 @@ async def test_few_are_slowed_at_once(make_api: MakeApi, monkeypatch, clock: Fak
     api = make_api(MemoryStore(), engine=engine)
     slowed = await started(*(api.post("/timers", timer_body(delay="0s")) for _ in range(2)))
     assert (await api.post("/timers", timer_body(delay="0s"))).status == 503
-    clock.advance(200)
-    assert [answer.status for answer in await asyncio.gather(*slowed)] == [201, 201]
+    for _ in range(2):
+        clock.advance(200)
+        assert [answer.status for answer in await asyncio.gather(*slowed)] == [201, 201]
+        slowed = await started(*(api.post("/timers", timer_body(delay="0s")) for _ in range(2)))
 
 
 LARGE = json.dumps(timer_body(metadata="x" * 2 * SMALL)).encode()

@@ -189,6 +189,7 @@ async def test_what_waits_too_long_is_refused():
     writing.gate.release()
     assert await first == "1"
     assert writing.batches == [[1]]
+    assert (batcher._admission._count, batcher._admission._weight) == (0, 0)
 
 
 async def test_a_write_that_does_not_answer_is_unknown():
