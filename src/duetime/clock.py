@@ -6,11 +6,20 @@ Wall-clock times are whole milliseconds since 1970 in UTC. ``now`` rounds down, 
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 Millis: TypeAlias = int
+
+
+class Alarm(Protocol):
+    """Something that will be done at a time to come."""
+
+    def cancel(self) -> object:
+        """Do not do it."""
 
 
 class Clock(Protocol):
@@ -24,6 +33,9 @@ class Clock(Protocol):
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         """Wait for the event, at most so long; tell whether it came."""
+
+    def alarm(self, seconds: float, ring: Callable[[], None]) -> Alarm:
+        """Call this after so long, unless it is cancelled by then."""
 
 
 class SystemClock:
@@ -44,6 +56,20 @@ class SystemClock:
         except TimeoutError:
             return event.is_set()
         return True
+
+    def alarm(self, seconds: float, ring: Callable[[], None]) -> Alarm:
+        return asyncio.get_running_loop().call_later(seconds, ring)
+
+
+@asynccontextmanager
+async def time_limit(clock: Clock, seconds: float) -> AsyncIterator[None]:
+    """End what is done in here with a TimeoutError, if it takes longer than this."""
+    async with asyncio.timeout(None) as limit:
+        alarm = clock.alarm(seconds, lambda: limit.reschedule(0))
+        try:
+            yield
+        finally:
+            alarm.cancel()
 
 
 @lru_cache(maxsize=1024)  # timers that are created or due together show the same times

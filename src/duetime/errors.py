@@ -9,8 +9,10 @@
     ├── PayloadTooLarge           the request body is over its limit
     ├── Unauthorized              no API key, or a wrong one
     ├── ConfigurationError        a setting is missing or wrong; the message says what to set
+    ├── CallerGone                the caller hung up: nobody waits for an answer
     └── StoreError                the store could not do what was asked
         ├── StoreUnavailable      it did not answer: a write may or may not have landed
+        │   └── Unanswered        it still may: the write is under way
         ├── Unavailable           nothing was written; the same call may succeed later
         └── UnsupportedQuery      this engine cannot answer that filter
 
@@ -59,12 +61,20 @@ class ConfigurationError(DuetimeError):
     """A setting is missing or wrong; the message says what to set."""
 
 
+class CallerGone(DuetimeError):
+    """The caller hung up: nobody waits for an answer."""
+
+
 class StoreError(DuetimeError):
     """The store could not do what was asked."""
 
 
 class StoreUnavailable(StoreError):
     """The store did not answer: a write may or may not have landed, so re-read before retrying."""
+
+
+class Unanswered(StoreUnavailable):
+    """A write has not answered in time and may still land: a re-read proves nothing."""
 
 
 class Unavailable(StoreError):

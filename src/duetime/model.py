@@ -193,7 +193,7 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def weight(self) -> int:
         """About how many bytes it takes in memory: what the user sent, and some for the rest."""
-        return _LIGHTEST + self.spec.weight
+        return LIGHTEST + self.spec.weight
 
     @property
     def webhook_id(self) -> str:
@@ -201,7 +201,7 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.id}-{self.progress.occurrence}"
 
 
-_LIGHTEST = 2048
+LIGHTEST = 2048
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,19 +1,20 @@
 """The use cases: all that a user can do with timers, whichever way the request came in.
 
-A call is answered only after its write is durable. Calls that arrive together share a write.
+A call is answered only after its write is durable. Calls that arrive together share a write. When
+the store or the engine cannot keep up, calls wait, and then are refused before anything is written.
 Losing a race against another change is no error here: the timer is read again and the change
 is tried on what it has become.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
 
 from duetime import ids, model
-from duetime.batcher import Batcher
+from duetime.brake import Brake
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.durations import format_duration
@@ -23,10 +24,10 @@ from duetime.errors import (
     InvalidRequest,
     NotFound,
     PreconditionFailed,
-    StoreUnavailable,
     Unavailable,
 )
-from duetime.model import Attempt, Spec, Status, Timer
+from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits, key_of, tried
+from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import (
     CreateTimer,
@@ -37,15 +38,10 @@ from duetime.requests import (
     to_retry_policy,
     to_time,
 )
-from duetime.stores import Change, Insert, Key, Page, Query, Store
-
-# A group's number of shards never changes; groups that nobody configured have this many.
-DEFAULT_NUM_SHARDS = 256
+from duetime.stores import Change, Key, Page, Query, Store
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
-
-AnswerT = TypeVar("AnswerT")
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
@@ -71,6 +67,9 @@ class EngineView(Protocol):
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
 
+    def lag(self) -> Millis:
+        """How late it is by its own fault; see the brake."""
+
 
 class Service:
     """The use cases on timers."""
@@ -83,19 +82,20 @@ class Service:
         *,
         engine: EngineView | None = None,
         min_delay: Millis = 0,
+        limits: Limits = UNLESS_TOLD,
     ) -> None:
-        self._store = store
         self._sender = sender
-        self._clock = clock
+        self.clock = clock
         self._engine = engine
         self._min_delay = min_delay
-        self._inserts = Batcher(store.insert)
-        self._changes = Batcher(store.apply)
+        self._ledger = Ledger(store, clock, limits)
+        self._brake = None if engine is None else Brake(clock, engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
+        self._ledger.creates.check()
         try:
             timer = self._new_timer(tenant, body)
         except InvalidRequest:
@@ -104,19 +104,33 @@ class Service:
                 if made is not None:
                     return made, False
             raise
-        try:
-            existing = await self._inserts.submit(Insert(timer))
-        except StoreUnavailable:
-            existing = await self._what_was_inserted(timer)
-        return self._created(timer, existing)
+        if self._brake is not None:
+            await self._brake.slow(timer.execute_at)
+        return self._created(timer, await self._ledger.insert(timer))
 
     async def create_many(
-        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+        self,
+        tenant: str,
+        bodies: Iterable[CreateTimer | DuetimeError],
+        *,
+        count: int,
+        size: int,
     ) -> list[tuple[Timer, bool] | DuetimeError]:
-        """Create many timers; one timer's failure never stops the others."""
-        drafts = await self._drafts(tenant, bodies)
-        timers = [draft for draft in drafts if isinstance(draft, Timer)]
-        stored = iter(await self._insert_many(timers))
+        """Create many timers; one timer's failure never stops the others.
+
+        So many of them, and of so many bytes: they are only looked at once there is room for all.
+        """
+        weight = size + count * LIGHTEST
+        await self._ledger.creates.enter(count, weight)
+        try:
+            drafts = await self._drafts(tenant, bodies)
+            timers = [draft for draft in drafts if isinstance(draft, Timer)]
+            if timers:
+                await self._slow(min(timer.execute_at for timer in timers))
+        except BaseException:
+            self._ledger.creates.leave(count, weight)
+            raise
+        stored = iter(await self._ledger.insert_many(timers, count=count, weight=weight))
         return [
             self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
             for draft in drafts
@@ -127,9 +141,9 @@ class Service:
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         fresh = self._new_timer(tenant, body)
-        key = self._key(tenant, fresh.group, fresh.timer_id)
+        key = key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
-            [old] = await self._read(self._store.get_by_key([key]))
+            old = await self._ledger.to_change(key)
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
@@ -141,11 +155,12 @@ class Service:
             _check_version(old, if_match)
             new = model.replace(
                 old,
-                self._clock.now(),
+                self.clock.now(),
                 spec=fresh.spec,
                 execute_at=fresh.execute_at,
                 fingerprint=fresh.fingerprint,
             )
+            await self._slow(new.execute_at)
             if await self._apply(Change(old, new)):
                 return new, False
         raise _keeps_changing()
@@ -154,28 +169,23 @@ class Service:
 
     async def get(self, tenant: str, id_: str) -> Timer:
         """The timer with this id."""
-        [timer] = await self._read(self._store.get([id_]))
-        if timer is None or timer.tenant != tenant:
-            raise NotFound("timer not found")
-        return timer
+        return _found(tenant, await self._ledger.get(id_))
 
     async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._read(self._store.get_by_key([self._key(tenant, group, timer_id)]))
-        if timer is None:
-            raise NotFound("timer not found")
-        return timer
+        [timer] = await self._ledger.get_by_key([key_of(tenant, group, timer_id)])
+        return _found(tenant, timer)
 
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""
-        return await self._read(self._store.search(query))
+        return await self._ledger.search(query)
 
     async def attempts(
         self, tenant: str, id_: str, after: tuple[int, int] | None, limit: int
     ) -> list[Attempt]:
         """A timer's execution log."""
         timer = await self.get(tenant, id_)
-        return await self._read(self._store.attempts(timer.id, after, limit))
+        return await self._ledger.attempts(timer.id, after, limit)
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -194,37 +204,35 @@ class Service:
                 execute_at=timer.execute_at if execute_at is None else execute_at,
             )
 
-        return await self._change(lambda: self.get(tenant, id_), updated, if_match)
+        return await self._change(tenant, id_, updated, if_match)
 
     async def cancel(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Make sure that a timer never starts."""
-        return await self._change(lambda: self.get(tenant, id_), _canceled, if_match)
+        return await self._change(tenant, id_, _canceled, if_match)
 
     async def cancel_by_key(
         self, tenant: str, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        return await self._change(
-            lambda: self.get_by_key(tenant, group, timer_id), _canceled, if_match
-        )
+        return await self._change(tenant, key_of(tenant, group, timer_id), _canceled, if_match)
 
     async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Hold a timer back until it is resumed."""
-        return await self._change(lambda: self.get(tenant, id_), model.pause, if_match)
+        return await self._change(tenant, id_, model.pause, if_match)
 
     async def resume(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Let a paused timer go on."""
-        return await self._change(lambda: self.get(tenant, id_), model.resume, if_match)
+        return await self._change(tenant, id_, model.resume, if_match)
 
     async def fire(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Make a waiting timer due now."""
-        return await self._change(lambda: self.get(tenant, id_), model.fire, if_match)
+        return await self._change(tenant, id_, model.fire, if_match)
 
     # Health and nodes -------------------------------------------------------------------------
 
     async def ping(self) -> None:
         """Ask the store for a sign of life."""
-        await self._store.ping()
+        await self._ledger.ping()
 
     def engine_status(self) -> EngineStatus | None:
         """How the engine of this node is doing, if it has one."""
@@ -232,7 +240,7 @@ class Service:
 
     async def nodes(self) -> list[NodeStatus]:
         """Every node that the engine of this one knows, if it has one."""
-        return [] if self._engine is None else await self._read(self._engine.nodes())
+        return [] if self._engine is None else await tried(self._engine.nodes())
 
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
@@ -240,19 +248,19 @@ class Service:
 
     def now(self) -> Millis:
         """The time by this node's clock."""
-        return self._clock.now()
+        return self.clock.now()
 
     # Building timers --------------------------------------------------------------------------
 
     def _new_timer(self, tenant: str, body: CreateTimer) -> Timer:
-        now = self._clock.now()
+        now = self.clock.now()
         execute_at = self._execute_at(body, now)
         if execute_at is None:
             raise InvalidRequest("execute_at: required, or delay")
         if body.timer_id is None:
             shard = ids.spread_shard(DEFAULT_NUM_SHARDS)
         else:
-            shard = self._key(tenant, body.group, body.timer_id).shard
+            shard = key_of(tenant, body.group, body.timer_id).shard
         id_ = ids.new_id(now, shard)
         callback = to_callback(body.callback)
         if (problem := self._sender.problem(callback)) is not None:
@@ -279,7 +287,7 @@ class Service:
         )
 
     async def _drafts(
-        self, tenant: str, bodies: Sequence[CreateTimer | DuetimeError]
+        self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
     ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
         drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
         refused: list[tuple[int, CreateTimer]] = []
@@ -304,8 +312,8 @@ class Service:
         """
         if not bodies:
             return []
-        keys = [self._key(tenant, body.group, body.timer_id or "") for body in bodies]
-        found = await self._read(self._store.get_by_key(keys))
+        keys = [key_of(tenant, body.group, body.timer_id or "") for body in bodies]
+        found = await self._ledger.get_by_key(keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None
             for body, timer in zip(bodies, found, strict=True)
@@ -359,11 +367,6 @@ class Service:
             raise InvalidRequest(f"delay: must be at least {shortest} on this server")
         return now + wait
 
-    @staticmethod
-    def _key(tenant: str, group: str, timer_id: str) -> Key:
-        shard = ids.key_shard(tenant, group, timer_id, DEFAULT_NUM_SHARDS)
-        return Key(tenant, group, timer_id, shard)
-
     # Writing ----------------------------------------------------------------------------------
 
     def _created(self, timer: Timer, existing: Timer | None) -> tuple[Timer, bool]:
@@ -386,76 +389,40 @@ class Service:
         except Conflict as error:
             return error
 
-    async def _insert_many(self, timers: list[Timer]) -> Sequence[Timer | Unavailable | None]:
-        if not timers:
-            return []
-        try:
-            return await self._store.insert([Insert(timer) for timer in timers])
-        except StoreUnavailable:
-            found = await self._read_after_doubt(self._store.get([timer.id for timer in timers]))
-            return [_nothing_written() if timer is None else None for timer in found]
-
     async def _change(
         self,
-        find: Callable[[], Awaitable[Timer]],
+        tenant: str,
+        which: str | Key,
         transition: Callable[[Timer, Millis], Timer],
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = await find()
+            old = _found(tenant, await self._ledger.to_change(which))
             _check_version(old, if_match)
-            new = transition(old, self._clock.now())
+            new = transition(old, self.clock.now())
             if new is old or await self._apply(Change(old, new)):
                 return new
         raise _keeps_changing()
 
     async def _apply(self, change: Change) -> bool:
-        try:
-            won = await self._changes.submit(change)
-        except StoreUnavailable:
-            [stored] = await self._read_after_doubt(self._store.get([change.old.id]))
-            if stored is not None and stored.version == change.old.version:
-                raise _nothing_written() from None
-            won = stored == change.new
+        won = await self._ledger.apply(change)
         if won:
             self._notice(change.new)
         return won
 
-    async def _what_was_inserted(self, timer: Timer) -> Timer | None:
-        """None if the insert landed after all; otherwise who has the key, or Unavailable."""
-        key = self._key(timer.tenant, timer.group, timer.timer_id)
-        [stored] = await self._read_after_doubt(self._store.get([timer.id]))
-        if stored is not None:
-            return None
-        [holder] = await self._read_after_doubt(self._store.get_by_key([key]))
-        if holder is None:
-            raise _nothing_written()
-        return holder
-
-    @staticmethod
-    async def _read(reading: Awaitable[AnswerT]) -> AnswerT:
-        try:
-            return await reading
-        except StoreUnavailable as error:
-            raise Unavailable(f"the database did not answer ({error}); try again") from error
-
-    @staticmethod
-    async def _read_after_doubt(reading: Awaitable[AnswerT]) -> AnswerT:
-        try:
-            return await reading
-        except StoreUnavailable as error:
-            raise StoreUnavailable(
-                f"database error: {error}; it is not known whether the change was made: "
-                "look at the timer before repeating it"
-            ) from error
+    async def _slow(self, execute_at: Millis) -> None:
+        if self._brake is not None:
+            await self._brake.slow(execute_at)
 
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:
             self._engine.notice(timer)
 
 
-def _nothing_written() -> Unavailable:
-    return Unavailable("the database did not take the change; nothing was written, try again")
+def _found(tenant: str, timer: Timer | None) -> Timer:
+    if timer is None or timer.tenant != tenant:
+        raise NotFound("timer not found")
+    return timer
 
 
 def _keeps_changing() -> Unavailable:

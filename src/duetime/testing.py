@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
-from duetime.clock import Millis
+from duetime.clock import Alarm, Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Callback, HttpCallback, Kind, Outcome, Timer
 from duetime.stores import Store
@@ -31,9 +31,7 @@ class FakeClock:
         return self._monotonic
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        self._sequence += 1
-        alarm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._monotonic + max(seconds, 0), self._sequence, alarm))
+        alarm = self._set_alarm(seconds)
         came = asyncio.ensure_future(event.wait())
         waiting: set[asyncio.Future[Any]] = {came, alarm}
         try:
@@ -42,6 +40,11 @@ class FakeClock:
             came.cancel()
             alarm.cancel()
         return event.is_set()
+
+    def alarm(self, seconds: float, ring: Callable[[], None]) -> Alarm:
+        alarm = self._set_alarm(seconds)
+        alarm.add_done_callback(lambda alarm: None if alarm.cancelled() else ring())
+        return alarm
 
     def advance(self, millis: Millis) -> None:
         """Let time pass: both clocks move, and whoever waited that long wakes up."""
@@ -55,6 +58,12 @@ class FakeClock:
     def step_wall_clock(self, millis: Millis) -> None:
         """Set the wall clock forward or back, as an operator or NTP would."""
         self._now += millis
+
+    def _set_alarm(self, seconds: float) -> asyncio.Future[None]:
+        self._sequence += 1
+        alarm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._monotonic + max(seconds, 0), self._sequence, alarm))
+        return alarm
 
 
 class RecordingSender:

@@ -1,5 +1,6 @@
 """A client of the API that calls the app in this process, as an HTTP server would."""
 
+import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -56,8 +57,10 @@ async def call_app(
     query: str = "",
     headers: Iterable[tuple[bytes, bytes]] = (),
     chunks: tuple[bytes, ...] = (b"",),
+    hangs_up: asyncio.Event | None = None,
 ) -> Answer:
     """Make one request; the path is percent-encoded, as on the wire."""
+    hung_up = hangs_up or asyncio.Event()
     messages = [
         {"type": "http.request", "body": chunk, "more_body": number < len(chunks)}
         for number, chunk in enumerate(chunks, 1)
@@ -65,7 +68,10 @@ async def call_app(
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
-        return messages.pop(0) if messages else {"type": "http.disconnect"}
+        if messages:
+            return messages.pop(0)
+        await hung_up.wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

@@ -9,6 +9,7 @@ import pytest
 from duetime.api.app import create_app
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
+from duetime.ledger import Limits
 from duetime.model import Callback
 from duetime.service import Service
 from duetime.stores import Store
@@ -62,8 +63,11 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
     """Puts the app together over a store of the test's own."""
 
-    def make(store: Store, *, min_delay: int = 0, engine: Any = None, **limits: int) -> Api:
-        service = Service(store, sender, clock, engine=engine, min_delay=min_delay)
+    def make(
+        store: Store, *, min_delay: int = 0, engine: Any = None, marks: Any = None, **limits: Any
+    ) -> Api:
+        options = {"engine": engine, "min_delay": min_delay, "limits": Limits(**(marks or {}))}
+        service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)
 
     return make

@@ -25,6 +25,9 @@ class FakeEngine:
     def status(self) -> EngineStatus:
         return self._status
 
+    def lag(self) -> int:
+        return 0
+
 
 async def test_healthy(api: Api):
     """With its database, the service is up; nobody needs a key to ask."""

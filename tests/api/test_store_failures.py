@@ -181,6 +181,29 @@ async def test_change_unknown(
     assert_unknown(await api.call(method, f"/timers/{made['id']}{action}", body))
 
 
+async def test_change_that_was_overtaken(make_api: MakeApi, store: Store):
+    """A change whose answer was lost, and that has another one on top of it since, is 500.
+
+    It must not be tried on what the timer has become: that would refuse what was done.
+    """
+    made = await make_api(store).create()
+
+    class Overtaken(FlakyWrites):
+        def __getattr__(self, name: str) -> Any:
+            method = super().__getattr__(name)
+
+            async def call(*args: Any) -> Any:
+                if name == "get" and self.times == 0:
+                    await make_api(store).post(f"/timers/{made['id']}/resume")
+                return await method(*args)
+
+            return call
+
+    api = make_api(Overtaken(store, "after"))
+    assert_unknown(await api.post(f"/timers/{made['id']}/pause"))
+    assert (await make_api(store).shown(made["id"]))["version"] == 3
+
+
 @pytest.mark.parametrize("how", ["before", "after"])
 async def test_replace(make_api: MakeApi, store: Store, how: str):
     """PUT by key keeps the same promises."""
@@ -297,6 +320,9 @@ async def test_engine_hears_of_what_was_written(make_api: MakeApi, store: Store)
 
         def notice(self, timer) -> None:
             self.heard.append((timer.id, timer.version))
+
+        def lag(self) -> int:
+            return 0
 
     ear = Ear()
     lost = await make_api(FlakyWrites(store, "before"), engine=ear).post("/timers", timer_body())

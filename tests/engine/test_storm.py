@@ -42,6 +42,9 @@ class FastClock:
                 await event.wait()
         return event.is_set()
 
+    def alarm(self, seconds, ring):
+        return asyncio.get_running_loop().call_later(seconds / SPEED, ring)
+
 
 class StormyStore:
     """Fails now and then: before a call, after it, or in the middle of a batch."""

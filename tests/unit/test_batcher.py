@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from duetime.batcher import Batcher
+from duetime.admission import CREATES, Admission, Marks
+from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE, Batcher
+from duetime.errors import Unanswered, Unavailable
+from duetime.testing import FakeClock
 
 
 class Writing:
@@ -27,6 +30,12 @@ class Writing:
         return [str(item) for item in items]
 
 
+def batching(write, clock=None, marks=CREATES, **options) -> Batcher[int, str]:
+    clock = clock or FakeClock()
+    admission = Admission("too much is to be written", clock, marks)
+    return Batcher(write, clock, admission, weigh=lambda _: 10, **options)
+
+
 async def submitted(batcher: Batcher[int, str], *items: int) -> list[asyncio.Task[str]]:
     tasks = [asyncio.create_task(batcher.submit(item)) for item in items]
     await asyncio.sleep(0)
@@ -36,7 +45,7 @@ async def submitted(batcher: Batcher[int, str], *items: int) -> list[asyncio.Tas
 async def test_first_goes_out_alone_and_at_once():
     """Nobody waits for others to come."""
     writing = Writing()
-    [first] = await submitted(Batcher(writing), 1)
+    [first] = await submitted(batching(writing), 1)
     await writing.begun.acquire()
     assert writing.batches == [[1]]
     writing.gate.release()
@@ -46,7 +55,7 @@ async def test_first_goes_out_alone_and_at_once():
 async def test_those_that_arrive_meanwhile_go_together():
     """What arrives while all writes are under way is the next write, in the order of arrival."""
     writing = Writing()
-    batcher = Batcher(writing, at_once=2)
+    batcher = batching(writing, at_once=2)
     [first] = await submitted(batcher, 1)
     await writing.begun.acquire()
     [second] = await submitted(batcher, 2)
@@ -68,7 +77,7 @@ async def test_those_that_arrive_meanwhile_go_together():
 async def test_those_that_arrive_in_one_turn_go_together():
     """Calls that are made at the same time are one write, also if more could be under way."""
     writing = Writing()
-    tasks = await submitted(Batcher(writing), 1, 2, 3)
+    tasks = await submitted(batching(writing), 1, 2, 3)
     writing.gate.release()
     assert await asyncio.gather(*tasks) == ["1", "2", "3"]
     assert writing.batches == [[1, 2, 3]]
@@ -85,7 +94,7 @@ async def test_nobody_waits_for_a_writer_that_has_just_ended():
         turns += 1
         return [str(item) for item in items]
 
-    batcher = Batcher(write, at_once=1)
+    batcher = batching(write, at_once=1)
 
     async def call_again_and_again(pause: int) -> None:
         for item in range(100):
@@ -102,7 +111,7 @@ async def test_nobody_waits_for_a_writer_that_has_just_ended():
 async def test_largest():
     """A batch has a largest size; the rest follows."""
     writing = Writing()
-    tasks = await submitted(Batcher(writing, largest=2), *range(5))
+    tasks = await submitted(batching(writing, largest=2), *range(5))
     for _ in range(3):
         writing.gate.release()
     assert await asyncio.gather(*tasks) == ["0", "1", "2", "3", "4"]
@@ -112,7 +121,7 @@ async def test_largest():
 async def test_failure_is_told_to_all_of_its_batch_only():
     """A write that fails fails for all that shared it; the next one is not concerned."""
     writing = Writing()
-    batcher = Batcher(writing)
+    batcher = batching(writing)
     failing = await submitted(batcher, 1, 2)
     await writing.begun.acquire()
     later = await submitted(batcher, 3)
@@ -128,7 +137,7 @@ async def test_failure_is_told_to_all_of_its_batch_only():
 async def test_caller_that_goes_away():
     """A caller that is gone takes nothing from the others, and its item is still written."""
     writing = Writing()
-    gone, stays = await submitted(Batcher(writing), 1, 2)
+    gone, stays = await submitted(batching(writing), 1, 2)
     await writing.begun.acquire()
     gone.cancel()
     writing.gate.release()
@@ -144,18 +153,90 @@ async def test_write_with_too_few_answers():
     async def forgetful(items: Sequence[int]) -> list[str]:
         return [str(item) for item in items[1:]]
 
-    tasks = await submitted(Batcher(forgetful), 1, 2)
+    tasks = await submitted(batching(forgetful), 1, 2)
     async with asyncio.timeout(5):
         for task in tasks:
-            with pytest.raises(ValueError, match="shorter"):
+            with pytest.raises(ValueError, match="1 answers to a write of 2"):
                 await task
 
 
 async def test_works_again_after_a_rest():
     """After everything was written, the next call starts a write again."""
     writing = Writing()
-    batcher = Batcher(writing)
+    batcher = batching(writing)
     for item in (1, 2):
         writing.gate.release()
         assert await batcher.submit(item) == str(item)
     assert writing.batches == [[1], [2]]
+
+
+async def test_what_waits_too_long_is_refused():
+    """Items whose write does not begin in time are taken out: nothing of them is ever written."""
+    writing, clock = Writing(), FakeClock()
+    batcher = batching(writing, clock, at_once=1)
+    [first] = await submitted(batcher, 1)
+    await writing.begun.acquire()
+    early = await submitted(batcher, 2)
+    clock.advance(4_000)
+    late = await submitted(batcher, 3)
+    clock.advance(int(LONGEST_WAIT * 1000) - 4_000)
+    with pytest.raises(Unavailable, match="nothing was written, try again"):
+        await early[0]
+    assert not late[0].done()
+    clock.advance(4_000)
+    with pytest.raises(Unavailable):
+        await late[0]
+    writing.gate.release()
+    assert await first == "1"
+    assert writing.batches == [[1]]
+    assert (batcher._admission._count, batcher._admission._weight) == (0, 0)
+
+
+async def test_a_write_that_does_not_answer_is_unknown():
+    """Its callers are told so in time; it keeps its room until it has ended."""
+    writing, clock = Writing(), FakeClock()
+    batcher = batching(writing, clock, Marks(1, 1000, 1, 1000))
+    [first] = await submitted(batcher, 1)
+    await writing.begun.acquire()
+    clock.advance(int(LONGEST_WRITE * 1000) - 4_000)
+    [second] = await submitted(batcher, 2)
+    clock.advance(4_000)
+    with pytest.raises(Unanswered, match="not known whether the change was made"):
+        await first
+    await asyncio.sleep(0)
+    assert writing.batches == [[1]]  # there is still no room for the second
+    writing.gate.release(), writing.gate.release()
+    assert await second == "2"
+    assert writing.batches == [[1], [2]]
+
+
+async def test_each_write_has_its_own_time():
+    """A write that began later is given up later."""
+    writing, clock = Writing(), FakeClock()
+    batcher = batching(writing, clock)
+    [first] = await submitted(batcher, 1)
+    await writing.begun.acquire()
+    clock.advance(10_000)
+    [second] = await submitted(batcher, 2)
+    await writing.begun.acquire()
+    clock.advance(int(LONGEST_WRITE * 1000) - 10_000)
+    with pytest.raises(Unanswered):
+        await first
+    assert not second.done()
+    clock.advance(10_000)
+    with pytest.raises(Unanswered):
+        await second
+
+
+async def test_many_are_written_apart():
+    """A batch of a caller's own is one write, and leaves with all that was let in for it."""
+    writing, clock = Writing(), FakeClock()
+    batcher = batching(writing, clock, Marks(3, 1000, 1, 1000))
+    assert batcher._admission.lets_in(3, 30)
+    apart = asyncio.create_task(batcher.write_apart([1, 2], count=3, weight=30))
+    await writing.begun.acquire()
+    [single] = await submitted(batcher, 3)
+    assert writing.batches == [[1, 2]]
+    writing.gate.release(), writing.gate.release()
+    assert await apart == ["1", "2"]
+    assert await single == "3"

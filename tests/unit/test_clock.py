@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.clock import LATEST, SystemClock, from_datetime, to_rfc3339
+from duetime.clock import LATEST, SystemClock, from_datetime, time_limit, to_rfc3339
 from duetime.testing import FakeClock
 
 
@@ -89,3 +89,37 @@ def test_fake_clock_moves():
     assert (clock.now(), clock.monotonic() - start) == (1500, 0.5)
     clock.step_wall_clock(-700)
     assert (clock.now(), clock.monotonic() - start) == (800, 0.5)
+
+
+@pytest.mark.parametrize("make", [SystemClock, FakeClock])
+async def test_alarm_rings_unless_it_is_cancelled(make: type[SystemClock | FakeClock]):
+    """What is to be done later is done, once, and not if it was called off."""
+    clock, rung = make(), asyncio.Event()
+    called_off = []
+    clock.alarm(0.001, lambda: called_off.append(1)).cancel()
+    clock.alarm(0.002, rung.set)
+    if isinstance(clock, FakeClock):
+        clock.advance(1)
+        await asyncio.sleep(0)
+        assert not rung.is_set()
+        clock.advance(1)
+    async with asyncio.timeout(5):
+        await rung.wait()
+    assert called_off == []
+
+
+@pytest.mark.parametrize("make", [SystemClock, FakeClock])
+async def test_time_limit(make: type[SystemClock | FakeClock]):
+    """What takes too long is ended, and what does not is not."""
+    clock = make()
+
+    async def hang() -> None:
+        async with time_limit(clock, 0.001):
+            if isinstance(clock, FakeClock):
+                clock.advance(1)
+            await asyncio.Event().wait()
+
+    async with time_limit(clock, 60):
+        pass
+    with pytest.raises(TimeoutError):
+        await hang()

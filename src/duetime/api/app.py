@@ -1,15 +1,17 @@
 """The app: takes each request through its checks to its operation, and answers in the envelope."""
 
 from collections import defaultdict
+from functools import partial
 from importlib.resources import files
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from duetime.admission import hung_up
 from duetime.api.auth import Keys
+from duetime.api.bodies import Bodies
 from duetime.api.envelope import INVALID, Reply, encode, failure
 from duetime.api.groups import Groups
 from duetime.api.health import Health
@@ -17,38 +19,55 @@ from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation, Request, header
 from duetime.api.timers import Timers
-from duetime.errors import InvalidRequest, PayloadTooLarge
+from duetime.errors import (
+    CallerGone,
+    DuetimeError,
+    InvalidRequest,
+    PayloadTooLarge,
+    Unavailable,
+)
 from duetime.service import Service
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")  # the rest of a body that was not read is not read
 
 
-class ClientGone(Exception):
-    """The client hung up in the middle of its request."""
+class BodyUnread(Exception):
+    """A body was not read to its end, so nothing else can be read on its connection."""
+
+    def __init__(self, reason: DuetimeError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class Endpoint:
     """One path with all its operations."""
 
     def __init__(
-        self, operations: list[Operation], keys: Keys, *, max_body: int, max_bulk_body: int
+        self,
+        operations: list[Operation],
+        keys: Keys,
+        bodies: Bodies,
+        *,
+        max_body: int,
+        max_bulk_body: int,
     ) -> None:
         self._operations = {operation.method: operation for operation in operations}
         if get := self._operations.get("GET"):
             self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
         self._keys = keys
+        self._bodies = bodies
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             reply = await self._answer(scope, receive)
-        except ClientGone:
+        except CallerGone:
             return
-        except PayloadTooLarge as error:
-            reply = failure(error)
+        except BodyUnread as unread:
+            reply = failure(unread.reason)
             reply.headers += (_CLOSE,)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
             reply = failure(error)
@@ -66,14 +85,24 @@ class Endpoint:
             )
         _check_path(scope)
         limit = self._max_bulk_body if operation.is_bulk else self._max_body
+        try:
+            body, room = await self._bodies.read(receive, headers, limit)
+        except (PayloadTooLarge, InvalidRequest, Unavailable) as error:
+            raise BodyUnread(error) from error
         request = Request(
             headers=headers,
             query=scope["query_string"],
             path_params=scope["path_params"],
-            body=await _read_body(receive, headers, limit),
+            body=body,
             tenant=tenant,
         )
-        return await operation.handler(request)
+        watching = hung_up.set(partial(_disconnected, receive))
+        try:
+            return await operation.handler(request)
+        finally:
+            hung_up.reset(watching)
+            if room is not None:
+                room.leave(1, len(body))
 
 
 class Document:
@@ -105,9 +134,11 @@ def create_app(
     *,
     max_body: int = 1 << 20,
     max_bulk_body: int = 32 << 20,
+    bodies: Bodies | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
     keys = Keys(api_key)
+    bodies = bodies or Bodies(service.clock)
     operations = [
         operation
         for resource in (
@@ -122,7 +153,7 @@ def create_app(
     for operation in operations:
         paths[operation.path].append(operation)
     routes = [
-        Route(path, Endpoint(each, keys, max_body=max_body, max_bulk_body=max_bulk_body))
+        Route(path, Endpoint(each, keys, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
         for path, each in paths.items()
     ]
     description = msgspec.json.encode(describe(operations))
@@ -150,6 +181,12 @@ async def respond(reply: Reply, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+async def _disconnected(receive: Receive) -> None:
+    """Return when the client has hung up; its body has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def _check_path(scope: Scope) -> None:
     """Refuse a path that the server could not read, and in which it put U+FFFD for that."""
     if "\ufffd" in scope["path"]:
@@ -157,26 +194,3 @@ def _check_path(scope: Scope) -> None:
             unquote_to_bytes(scope["raw_path"]).decode()
         except UnicodeDecodeError:
             raise InvalidRequest("path: not valid UTF-8") from None
-
-
-async def _read_body(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> bytes:
-    announced = header(headers, b"content-length")
-    if announced is not None and (not announced.isdigit() or int(announced) > limit):
-        raise _too_large(limit)
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message: Any = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-def _too_large(limit: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"body: must be at most {limit} bytes")

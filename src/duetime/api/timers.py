@@ -189,16 +189,13 @@ class Timers:
     async def create_batch(self, request: Request) -> Reply:
         if request.header("Idempotency-Key") is not None:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
-        bodies: list[CreateTimer | DuetimeError] = []
-        for item in request.decode_unread(Batch).timers:
-            try:
-                body = self._decode_item(bytes(item))
-            except (InvalidRequest, PayloadTooLarge) as error:
-                bodies.append(error)
-            else:
-                body.correlation_id = correlation_id_of(request, body)
-                bodies.append(body)
-        answers = await self._service.create_many(request.tenant, bodies)
+        items = request.decode_unread(Batch).timers
+        answers = await self._service.create_many(
+            request.tenant,
+            (self._item(request, bytes(item)) for item in items),
+            count=len(items),
+            size=len(request.body),
+        )
         data = BatchView(
             [_batch_item(answer) for answer in answers],
             created=sum(isinstance(answer, tuple) and answer[1] for answer in answers),
@@ -206,11 +203,17 @@ class Timers:
         )
         return Reply(200, "batch processed", data)
 
-    def _decode_item(self, item: bytes) -> CreateTimer:
+    def _item(self, request: Request, item: bytes) -> CreateTimer | DuetimeError:
+        """A timer of a batch, or what is wrong with it."""
         if len(item) > self._max_timer:
-            raise PayloadTooLarge(f"timer: must be at most {self._max_timer} bytes")
-        check_depth(item)
-        return decode(item, CreateTimer)
+            return PayloadTooLarge(f"timer: must be at most {self._max_timer} bytes")
+        try:
+            check_depth(item)
+            body = decode(item, CreateTimer)
+        except InvalidRequest as error:
+            return error
+        body.correlation_id = correlation_id_of(request, body)
+        return body
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ListParameters)

@@ -175,6 +175,12 @@ class Engine:
         if self.reader.hear(news.waking):
             self._reading.wake()
 
+    def lag(self) -> Millis:
+        """How late the most overdue timer is that came up in time, and was not taken up since."""
+        now = self._clock.now()
+        next_at = self.agenda.next_in_time()
+        return 0 if next_at is None else max(now - next_at, 0)
+
     async def run(self) -> None:
         """Work until stopped."""
         self._store.listen(self.hear)

@@ -147,5 +147,9 @@ class Agenda:
         firsts = (self._in_time.next_at, self._backlog.next_at)
         return min((at for at in firsts if at is not None), default=None)
 
+    def next_in_time(self) -> Millis | None:
+        """When the next timer is due that was not late already when it was found."""
+        return self._in_time.next_at
+
     def _lane(self, wake_at: Millis, now: Millis) -> _Lane:
         return self._backlog if wake_at < now - LATE else self._in_time

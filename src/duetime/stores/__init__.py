@@ -17,7 +17,9 @@ never for good: whoever fires on a stale hint loses the race in ``apply``.
 
 **An exception means unknown.** A write that raised may or may not have landed, in part or whole:
 re-read before retrying. A store raises ``StoreUnavailable`` for all that its engine can throw at
-it, and no driver's exception escapes it.
+it, and no driver's exception escapes it. When ``insert`` or ``apply`` raises it, the write is over,
+so that a re-read tells what became of it; where a store cannot be sure of that, because the engine
+may still be at work, it raises ``Unanswered``.
 
 An answer has one entry for each thing asked, in the order asked.
 """

@@ -62,7 +62,7 @@ class PostgresStore:
         await self._quick.close()
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
-        return await self._run(self._writes.insert, inserts)
+        return await self._write(self._writes.insert, inserts)
 
     async def get(self, ids: Sequence[str]) -> list[Timer | None]:
         return await self._run(self._reads.get, ids)
@@ -71,7 +71,7 @@ class PostgresStore:
         return await self._run(self._reads.get_by_key, keys)
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
-        return await self._run(self._writes.apply, changes)
+        return await self._write(self._writes.apply, changes)
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
@@ -122,6 +122,15 @@ class PostgresStore:
     ) -> T:
         self._check_open()
         return await self._pool.run(lambda connection: work(connection, *args, **kwargs))
+
+    async def _write(
+        self,
+        work: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        self._check_open()
+        return await self._pool.run_to_its_end(lambda connection: work(connection, *args, **kwargs))
 
     async def _run_quickly(
         self,

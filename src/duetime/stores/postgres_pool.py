@@ -12,9 +12,10 @@ from typing import TypeVar
 
 import asyncpg
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreUnavailable, Unanswered
 from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_errors import spoils_connection, translated
+from duetime.stores.postgres_errors import meaning, spoils_connection, translated
+from duetime.stores.postgres_fate import Session, session_of, settle
 from duetime.stores.postgres_session import ANSWER_WITHIN, connect
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Pool:
         self._address = address
         self._size = size
         self._idle: list[asyncpg.Connection] = []  # the one used last is lent first
+        self._sessions: dict[asyncpg.Connection, Session] = {}
         self._lent = 0  # or being opened
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._all_back = asyncio.Event()
@@ -55,6 +57,33 @@ class Pool:
                 self._take_back(connection, is_fine=is_fine)
             return answer
 
+    async def run_to_its_end(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Do some work that writes. When this raises, it has ended one way or the other.
+
+        Unless it raises Unanswered: then that could not be seen to.
+        """
+        session: Session | None = None
+        may_go_on = False
+
+        async def noted(connection: asyncpg.Connection) -> T:
+            nonlocal session, may_go_on
+            session, may_go_on = self._sessions.get(connection), True
+            try:
+                return await work(connection)
+            except asyncpg.PostgresError:
+                may_go_on = connection.is_closed()  # if not, the server itself said that it failed
+                raise
+
+        try:
+            return await self.run(noted)
+        except StoreUnavailable as error:
+            if not may_go_on or (session is not None and await settle(self._address, session)):
+                raise
+            raise Unanswered(
+                f"database error: {meaning(error)}; it is not known whether the change was made: "
+                "look at the timer before repeating it"
+            ) from error
+
     async def close(self) -> None:
         """Let those under way finish, and close every connection."""
         self._is_closed = True
@@ -63,6 +92,7 @@ class Pool:
             if not turn.done():
                 turn.set_exception(StoreUnavailable("the store is closed"))
         await self._all_back.wait()
+        self._sessions.clear()
         while self._idle:
             connection = self._idle.pop()
             with suppress(Exception):
@@ -81,10 +111,22 @@ class Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
-            return await connect(self._address)
+                self._sessions.pop(connection, None)
+            return await self._open()
         except BaseException:
             self._pass_on_place()
             raise
+
+    async def _open(self) -> asyncpg.Connection:
+        connection = await connect(self._address)
+        if not self._address.is_pooled:  # where it would be the pooler's, for a moment
+            try:
+                async with asyncio.timeout(ANSWER_WITHIN):
+                    self._sessions[connection] = await session_of(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+        return connection
 
     async def _wait_for_turn(self) -> None:
         """Wait until somebody who is done passes on his place."""
@@ -107,6 +149,7 @@ class Pool:
         if is_fine and not connection.is_closed():
             self._idle.append(connection)
         else:
+            self._sessions.pop(connection, None)
             connection.terminate()
         self._pass_on_place()
 

@@ -1,0 +1,176 @@
+"""The ledger is the store as the use cases see it: bounded, and sure of what was written.
+
+Writes share their calls to the store, creates and changes apart, and both wait and are refused as
+their admissions say. Where a write failed, the ledger reads again and tells what became of it;
+where it cannot, it says so: ``Unavailable`` means that nothing was written, ``StoreUnavailable``
+that nobody knows.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ParamSpec, TypeVar
+
+import msgspec
+
+from duetime import admission, ids
+from duetime.admission import Admission, Marks
+from duetime.batcher import Batcher
+from duetime.clock import Clock
+from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable
+from duetime.model import Attempt, Timer
+from duetime.reads import Reads
+from duetime.stores import Change, Insert, Key, Page, Query, Store
+
+# A group's number of shards never changes; groups that nobody configured have this many.
+DEFAULT_NUM_SHARDS = 256
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of each may be under way."""
+
+    creates: Marks = admission.CREATES
+    changes: Marks = admission.CHANGES
+    reads: Marks = admission.READS
+
+
+UNLESS_TOLD = Limits()
+
+
+class Ledger:
+    """Reads and writes timers, within bounds."""
+
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        slow = "the database is too slow for all that is to be"
+        self.creates = Admission(f"{slow} created", clock, limits.creates)
+        self.changes = Admission(f"{slow} changed", clock, limits.changes)
+        self._inserts = Batcher(
+            store.insert, clock, self.creates, weigh=lambda insert: insert.timer.weight
+        )
+        self._applies = Batcher(
+            store.apply, clock, self.changes, weigh=lambda change: change.new.weight
+        )
+        self._reads = Reads(clock, Admission(f"{slow} read", clock, limits.reads))
+        # Those that a change begins with: whoever lists timers must not keep a cancel out.
+        self._looks = Reads(clock, Admission(f"{slow} changed", clock, limits.reads))
+
+    # Writing ----------------------------------------------------------------------------------
+
+    async def insert(self, timer: Timer) -> Timer | None:
+        """Write a new timer; the answer is the one that has its key already, if there is one."""
+        try:
+            return await self._inserts.submit(Insert(timer))
+        except Unanswered:
+            raise
+        except StoreUnavailable:
+            return await self._what_was_inserted(timer)
+
+    async def insert_many(
+        self, timers: list[Timer], *, count: int, weight: int
+    ) -> Sequence[Timer | Unavailable | None]:
+        """Write many new timers at once; so much was let in for them, and leaves with them."""
+        if not timers:
+            self.creates.leave(count, weight)
+            return []
+        inserts = [Insert(timer) for timer in timers]
+        try:
+            return await self._inserts.write_apart(inserts, count=count, weight=weight)
+        except Unanswered:
+            raise
+        except StoreUnavailable:
+            wanted = [timer.id for timer in timers]
+            found = await self._look_after_doubt(len(wanted), self._store.get, wanted)
+            return [_nothing_written() if timer is None else None for timer in found]
+
+    async def apply(self, change: Change) -> bool:
+        """Write a change; tells whether it won."""
+        try:
+            return await self._applies.submit(change)
+        except Unanswered:
+            raise
+        except StoreUnavailable:
+            [stored] = await self._look_after_doubt(1, self._store.get, [change.old.id])
+            if stored is not None and stored.version == change.old.version:
+                raise _nothing_written() from None
+            if stored is None or stored.version > change.new.version:
+                raise _unknown("the timer has changed again since") from None
+            return stored == change.new
+
+    # Reading ----------------------------------------------------------------------------------
+
+    async def get(self, id_: str) -> Timer | None:
+        """The timer with this id."""
+        [timer] = await tried(self._reads.read(1, self._store.get, [id_]))
+        return timer
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        """The timers with these keys."""
+        return await tried(self._reads.read(len(keys), self._store.get_by_key, keys))
+
+    async def search(self, query: Query) -> Page:
+        """A page of timers."""
+        return await tried(self._reads.read(query.limit, self._store.search, query))
+
+    async def attempts(self, id_: str, after: tuple[int, int] | None, limit: int) -> list[Attempt]:
+        """A timer's execution log."""
+        return await tried(self._reads.read(1, self._store.attempts, id_, after, limit))
+
+    async def to_change(self, which: str | Key) -> Timer | None:
+        """The timer with this id or key, for somebody who is going to change it."""
+        if isinstance(which, Key):
+            [timer] = await tried(self._looks.read(1, self._store.get_by_key, [which]))
+        else:
+            [timer] = await tried(self._looks.read(1, self._store.get, [which]))
+        return timer
+
+    async def ping(self) -> None:
+        """Ask the store for a sign of life."""
+        await self._store.ping()
+
+    # After a write that failed ----------------------------------------------------------------
+
+    async def _what_was_inserted(self, timer: Timer) -> Timer | None:
+        """None if the insert landed after all; otherwise who has the key, or Unavailable."""
+        [stored] = await self._look_after_doubt(1, self._store.get, [timer.id])
+        if stored is not None:
+            return None
+        key = key_of(timer.tenant, timer.group, timer.timer_id)
+        [holder] = await self._look_after_doubt(1, self._store.get_by_key, [key])
+        if holder is None:
+            raise _nothing_written()
+        return holder
+
+    async def _look_after_doubt(
+        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
+    ) -> AnswerT:
+        try:
+            return await self._looks.read(count, call, *args, **kwargs)
+        except StoreError as error:
+            raise _unknown(str(error)) from error
+
+
+def key_of(tenant: str, group: str, timer_id: str) -> Key:
+    """Where a timer with this key is."""
+    shard = ids.key_shard(tenant, group, timer_id, DEFAULT_NUM_SHARDS)
+    return Key(tenant, group, timer_id, shard)
+
+
+async def tried(reading: Awaitable[AnswerT]) -> AnswerT:
+    """What a read answers; if it fails, nothing was harmed by that."""
+    try:
+        return await reading
+    except StoreUnavailable as error:
+        raise Unavailable(f"the database did not answer ({error}); try again") from error
+
+
+def _unknown(why: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"database error: {why}; it is not known whether the change was made: "
+        "look at the timer before repeating it"
+    )
+
+
+def _nothing_written() -> Unavailable:
+    return Unavailable("the database did not take the change; nothing was written, try again")

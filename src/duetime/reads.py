@@ -1,0 +1,39 @@
+"""Reads are calls to the store that change nothing: so many at once, and each for so long."""
+
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+from duetime.admission import Admission
+from duetime.clock import Clock, time_limit
+from duetime.errors import StoreUnavailable
+
+# Seconds that a read may take: a list of millions of timers takes some.
+LONGEST = 20.0
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
+
+
+class Reads:
+    """Makes reads, within their bounds."""
+
+    def __init__(self, clock: Clock, admission: Admission) -> None:
+        self._clock = clock
+        self._admission = admission
+
+    async def read(
+        self,
+        count: int,
+        call: Callable[P, Awaitable[AnswerT]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> AnswerT:
+        """What the call answers; it may bring as many timers as the count says."""
+        await self._admission.enter(count, 0)
+        try:
+            async with time_limit(self._clock, LONGEST):
+                return await call(*args, **kwargs)
+        except TimeoutError:
+            raise StoreUnavailable(f"no answer within {LONGEST:.0f} s") from None
+        finally:
+            self._admission.leave(count, 0)
