@@ -1,4 +1,4 @@
-"""A write whose connection is lost has ended when the caller hears of it, or he is told otherwise."""
+"""A write whose connection is lost has ended when its caller hears of it, or that is said."""
 
 import asyncio
 
@@ -48,7 +48,7 @@ async def test_what_may_still_land_is_said_to(postgres, session, monkeypatch):
         return False
 
     monkeypatch.setattr(postgres_pool, "settle", in_vain)
-    timer, write = await waiting_write(postgres, session)
+    _timer, write = await waiting_write(postgres, session)
     await lose_connection(postgres)
     with pytest.raises(Unanswered, match="not known whether"):
         await write
@@ -58,7 +58,7 @@ async def test_what_may_still_land_is_said_to(postgres, session, monkeypatch):
 async def test_a_failure_that_the_server_tells_is_certain(postgres, session, monkeypatch):
     """Nobody is ended for it."""
     monkeypatch.setattr(postgres_pool, "settle", None)  # calling it would fail
-    timer, write = await waiting_write(postgres, session)
+    _timer, write = await waiting_write(postgres, session)
     await session.execute(
         "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
         "WHERE wait_event_type = 'Lock' AND query LIKE '%' || current_schema() || '%'"
