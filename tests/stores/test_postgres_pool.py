@@ -7,6 +7,7 @@ import pytest
 from duetime import ids
 from duetime.errors import StoreUnavailable
 from duetime.stores import Insert, Query, Record, postgres_pool, postgres_session
+from duetime.stores import postgres as store_module
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres_address import Address
 from duetime.stores.postgres_pool import Pool
@@ -293,6 +294,21 @@ async def test_searches_leave_room_for_the_rest(postgres, session):
             await insert(postgres, make_timer())
             assert len(await postgres.due(ids.ALL_SHARDS, None, NOW * 2, 10)) == 1
             await postgres.ping()
+
+
+async def test_a_search_waits_for_others_only_so_long(postgres, session, monkeypatch):
+    """Then it says so; and whoever went away while waiting has taken no place along."""
+    monkeypatch.setattr(store_module, "SEARCH_WITHIN", 0.01)
+    query = Query(tenant="t", tag="x")
+    async with asyncio.TaskGroup() as group, session.transaction():
+        await session.execute("LOCK TABLE tags")
+        for _ in range(3):
+            group.create_task(postgres.search(query))
+        await until_waiting(session, 3)
+        for _ in range(5):
+            with pytest.raises(StoreUnavailable, match=r"other searches .*pool_size"):
+                await postgres.search(query)
+    await asyncio.gather(*(postgres.search(query) for _ in range(3)))
 
 
 @pytest.mark.parametrize("engine", POSTGRES)
