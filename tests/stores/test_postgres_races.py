@@ -195,6 +195,22 @@ async def test_purging_beside_replacing(postgres):
     assert [bool(log) for log in logs] == [timer is not None for timer in stored]
 
 
+async def test_purging_leaves_what_somebody_is_changing(postgres, session):
+    """A timer that is just being replaced is not waited for, and not dropped."""
+    timers = [make_timer() for _ in range(3)]
+    await insert(postgres, *timers)
+    await postgres.apply([Change(timer, completed(timer)) for timer in timers])
+    transaction = session.transaction()
+    await transaction.start()
+    await session.execute("UPDATE states SET status = 'pending' WHERE id = $1", timers[0].id)
+    async with asyncio.timeout(3):
+        assert await postgres.purge(ids.ALL_SHARDS, NOW + 1, 10) == 2
+    await transaction.commit()
+    assert await postgres.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
+    [kept] = await postgres.get([timers[0].id])
+    assert kept.status is model.Status.PENDING
+
+
 class Line:
     """The way to a server; once it is ``deaf``, an answer that arrives cuts it instead."""
 
