@@ -7,6 +7,7 @@ import pytest
 from duetime import ids
 from duetime.errors import StoreUnavailable
 from duetime.stores import Insert, Query, Record, postgres_pool, postgres_session
+from duetime.stores import postgres as store_module
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres_address import Address
 from duetime.stores.postgres_pool import Pool
@@ -95,25 +96,29 @@ async def test_first_come_first_served(pool):
     assert order == [0, 1, 2, 3, 4, 99]
 
 
-async def test_who_goes_away_while_waiting_leaves_no_gap(pool):
+async def test_who_goes_away_while_waiting_leaves_no_gap(pool, monkeypatch):
     """The next in the row gets the connection; and also if the turn had come already."""
     works, tasks = await started(pool)
     first, second, third = (asyncio.create_task(pid(pool)) for _ in range(3))
     await asyncio.sleep(0)
     first.cancel()
-    works[0].may_end.set()
-    await tasks[0]
-    second.cancel()  # its turn has come, and it does not know yet
-    async with asyncio.timeout(10):
+    pass_on = pool._pass_on_place
+
+    def pass_on_in_vain():
+        pass_on()
+        second.cancel()  # its turn has come, and it does not know yet
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_pass_on_place", pass_on_in_vain)
+        works[0].may_end.set()
+        await tasks[0]
+    async with asyncio.timeout(4):  # less than anybody waits for a place
         await third
-        works[1].may_end.set()
-        await tasks[1]
-        assert first.cancelled()
-        assert second.cancelled() or second.done()
-        again, tasks = await started(pool)
-    for work in again:
-        work.may_end.set()
-    await asyncio.gather(*tasks)
+    works[1].may_end.set()
+    await tasks[1]
+    assert first.cancelled()
+    assert second.cancelled()
+    assert pool._lent == 0
 
 
 async def test_who_goes_away_while_working_takes_the_connection_along(pool, session):
@@ -293,6 +298,21 @@ async def test_searches_leave_room_for_the_rest(postgres, session):
             await insert(postgres, make_timer())
             assert len(await postgres.due(ids.ALL_SHARDS, None, NOW * 2, 10)) == 1
             await postgres.ping()
+
+
+async def test_a_search_waits_for_others_only_so_long(postgres, session, monkeypatch):
+    """Then it says so; and whoever went away while waiting has taken no place along."""
+    monkeypatch.setattr(store_module, "SEARCH_WITHIN", 0.01)
+    query = Query(tenant="t", tag="x")
+    async with asyncio.TaskGroup() as group, session.transaction():
+        await session.execute("LOCK TABLE tags")
+        for _ in range(3):
+            group.create_task(postgres.search(query))
+        await until_waiting(session, 3)
+        for _ in range(5):
+            with pytest.raises(StoreUnavailable, match=r"other searches .*pool_size"):
+                await postgres.search(query)
+    await asyncio.gather(*(postgres.search(query) for _ in range(3)))
 
 
 @pytest.mark.parametrize("engine", POSTGRES)

@@ -2,11 +2,14 @@
 
 import asyncio
 import random
+from urllib.parse import urlsplit
 
 import pytest
 
 from duetime import ids, model
+from duetime.errors import StoreUnavailable
 from duetime.stores import Change, Insert
+from duetime.stores.opening import open_store
 from tests.factories import (
     NOW,
     claim_of,
@@ -190,3 +193,105 @@ async def test_purging_beside_replacing(postgres):
     assert stored == expected
     logs = [await postgres.attempts(timer.id, None, 10) for timer in timers]
     assert [bool(log) for log in logs] == [timer is not None for timer in stored]
+
+
+async def test_purging_leaves_what_somebody_is_changing(postgres, session):
+    """A timer that is just being replaced is not waited for, and not dropped."""
+    timers = [make_timer() for _ in range(3)]
+    await insert(postgres, *timers)
+    await postgres.apply([Change(timer, completed(timer)) for timer in timers])
+    transaction = session.transaction()
+    await transaction.start()
+    await session.execute("UPDATE states SET status = 'pending' WHERE id = $1", timers[0].id)
+    async with asyncio.timeout(3):
+        assert await postgres.purge(ids.ALL_SHARDS, NOW + 1, 10) == 2
+    await transaction.commit()
+    assert await postgres.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
+    [kept] = await postgres.get([timers[0].id])
+    assert kept.status is model.Status.PENDING
+
+
+class Line:
+    """The way to a server; once it is ``deaf``, an answer that arrives cuts it instead."""
+
+    def __init__(self, url):
+        self._url = urlsplit(url)
+        self._tasks = set()
+        self.is_deaf = False
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        user = self._url.netloc.rpartition("@")[0]
+        self.url = self._url._replace(netloc=f"{user}@127.0.0.1:{port}").geturl()
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connected(self, reader, writer):
+        self._tasks.add(asyncio.current_task())
+        there, back = await asyncio.open_connection(self._url.hostname, self._url.port)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._carry(reader, back, is_answer=False))
+                group.create_task(self._carry(there, writer, is_answer=True))
+        except* OSError:
+            pass
+        finally:
+            back.close()
+            writer.close()
+
+    async def _carry(self, reader, writer, *, is_answer):
+        while data := await reader.read(65_536):
+            if is_answer and self.is_deaf:
+                raise ConnectionResetError
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+async def test_a_commit_whose_answer_is_lost(postgres_url):
+    """The caller learns that the outcome is unknown; whoever reads again learns the truth."""
+    async with Line(postgres_url) as line:
+        store = open_store(line.url)
+        await store.migrate()
+        timer = make_timer()
+        await insert(store, timer)
+        await store.apply([claim_of(make_timer())])  # so that the statement is known
+        line.is_deaf = True
+        with pytest.raises(StoreUnavailable):
+            await store.apply([claim_of(timer)])
+        line.is_deaf = False
+        async with asyncio.timeout(10):
+            assert await store.get([timer.id]) == [claimed(timer)]
+        assert await store.apply([claim_of(timer)]) == [False]
+        await store.close()
+
+
+async def test_a_statement_that_is_cut_off_before_its_commit(postgres, session):
+    """The caller learns that the outcome is unknown, and nothing was written."""
+    timer = make_timer()
+    await insert(postgres, timer)
+    transaction = await hold(session, timer)
+    async with asyncio.TaskGroup() as group:
+        call = group.create_task(fails(postgres.apply([claim_of(timer)])))
+        await until_waiting(session, 1)
+        await session.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE NOT granted AND query LIKE '%' || current_schema() || '%'"
+        )
+    assert "terminating connection" in call.result()
+    await transaction.rollback()
+    assert await postgres.get([timer.id]) == [timer]
+    assert await postgres.apply([claim_of(timer)]) == [True]
+
+
+async def fails(call):
+    """How a call failed."""
+    with pytest.raises(StoreUnavailable) as raised:
+        await call
+    return str(raised.value)

@@ -24,6 +24,8 @@ from duetime.stores.postgres_values import shard_set
 from duetime.stores.postgres_writes import Writes
 from duetime.stores.schema import migrations
 
+SEARCH_WITHIN = 15.0  # seconds until a search begins, while others are under way
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -79,8 +81,18 @@ class PostgresStore:
         return await self._run(self._reads.due, shard_set(shards), after, before, limit)
 
     async def search(self, query: Query) -> Page:
-        async with self._searching:
+        try:
+            async with asyncio.timeout(SEARCH_WITHIN):
+                await self._searching.acquire()
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"other searches kept PostgreSQL busy for {SEARCH_WITHIN:.0f} s: try again, "
+                "or raise pool_size"
+            ) from error
+        try:
             return await self._run(self._reads.search, query)
+        finally:
+            self._searching.release()
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int

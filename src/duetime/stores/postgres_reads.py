@@ -119,11 +119,12 @@ class Reads:
 
     def waking(self, shards: bytes | None) -> str:
         """The due query: before, wake_at and id of the last, limit, and the shards if not all."""
+        # The order is by s.id: a mere id would be the text of it, which no index is sorted by.
         return (
             "SELECT wake_at, id::text, version, weight, status = 'executing' "
-            f"FROM {self._schema}.states WHERE wake_at <= $1 "
+            f"FROM {self._schema}.states s WHERE wake_at <= $1 "
             f"AND (wake_at, id) > ($2, $3::uuid){_in_shards(shards, 5)} "
-            "ORDER BY wake_at, id LIMIT $4"
+            "ORDER BY s.wake_at, s.id LIMIT $4"
         )
 
     async def search(self, connection: asyncpg.Connection, query: Query) -> Page:
@@ -156,7 +157,7 @@ class Reads:
         if query.descending:
             sort = ", ".join(f"{column} DESC" for column in sort.split(", "))
         found = (
-            f"SELECT t.id FROM {self._joined} WHERE {' AND '.join(conditions)} "
+            f"SELECT t.id FROM {self._source(query)} WHERE {' AND '.join(conditions)} "
             f"ORDER BY {sort} LIMIT {asked.value(query.limit)} OFFSET {asked.value(query.offset)}"
         )
         statement = (
@@ -169,9 +170,12 @@ class Reads:
         """The statement that counts the matches of a search, and its parameters."""
         asked = _Asked()
         conditions = " AND ".join(self._conditions(query, asked))
-        source = self._joined if query.status else f"{self._schema}.timers t"
-        some = f"SELECT 1 FROM {source} WHERE {conditions} LIMIT {MOST_COUNTED + 1}"
+        some = f"SELECT 1 FROM {self._source(query)} WHERE {conditions} LIMIT {MOST_COUNTED + 1}"
         return f"SELECT count(*) FROM ({some}) AS matches", asked.values
+
+    def _source(self, query: Query) -> str:
+        """What the matches are looked for in: states only where the status counts."""
+        return self._joined if query.status else f"{self._schema}.timers t"
 
     def _conditions(self, query: Query, asked: "_Asked") -> list[str]:
         """What a timer must be to be found; the cursor is not part of it, as totals ignore it."""

@@ -18,6 +18,9 @@ SETTINGS = {
     # Rows are locked as they are found. By an index of ids that is the order of ids, whichever way
     # the planner joins; else two batches of different sizes could each wait for the other.
     "enable_seqscan": "off",
+    # Nor is an index read in any order but its own: what is due would be gathered whole and sorted
+    # for each page, as the planner cannot guess how many timers are in the shards asked for.
+    "enable_bitmapscan": "off",
     "lock_timeout": str(int(LOCK_WITHIN * 1000)),
     "statement_timeout": str(int(ANSWER_WITHIN * 1000)),
 }
