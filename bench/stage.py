@@ -31,7 +31,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     turn_seconds: int = 15  # so long
     idle_seconds: int = 20
     fired: int = 1_000_000
-    rounds: int = 16  # in so many parts, with a look at the database after each
+    rounds: int = 16  # in so many parts,
+    round_seconds: int = 30  # each at least so long
     probe_seconds: int = 2
     retention_seconds: int = 20
 
@@ -52,6 +53,7 @@ QUICK = Sizes(
     idle_seconds=5,
     fired=8_000,
     rounds=4,
+    round_seconds=0,
     probe_seconds=1,
     retention_seconds=1,
 )

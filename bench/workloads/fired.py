@@ -1,16 +1,19 @@
 """W7, a million fired: whether the database grows, or timers get later, as time goes on.
 
-Finished timers are kept for a few seconds only, so that dropping them is part of it. Timers are
-fired as fast as it goes; after each round the database is looked at and a small stream is sent, to
-see how late it is.
+Finished timers are kept for a few seconds only, so that dropping them is part of it. In each round
+timers are fired as fast as it goes, and then a small stream is sent, to see how late it is. All the
+while the database is looked at, for what it needs goes up and down between two sweeps.
 """
 
+import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from statistics import median
 from typing import NamedTuple, TypeVar
 
 from bench import requests
-from bench.databases import Extent
+from bench.databases import Database, Extent
 from bench.figure import Aim, Figure
 from bench.load import flood
 from bench.process import Process
@@ -27,6 +30,9 @@ BATCH = 1_000
 BATCH_CONNECTIONS = 2
 PROBED_AHEAD = 1_000
 STEADY = 1.2  # times as much may be needed, and still nothing grows
+LOOK_EVERY = 2.0
+# PostgreSQL sweeps up dead rows once a minute, and uses pages of an index again a minute later.
+REUSED_AFTER = 120.0
 
 
 class Round(NamedTuple):
@@ -34,7 +40,7 @@ class Round(NamedTuple):
 
     per_second: float
     probe: Receipts
-    extent: Extent
+    extent: Extent  # the most of each that was seen
     ended_at: float  # seconds since the first began
 
 
@@ -46,21 +52,52 @@ async def run(stage: Stage) -> list[Figure]:
             rounds: list[Round] = []
             started = time.monotonic()
             for number in range(stage.sizes.rounds):
-                per_second, probe = await _fire(stage, server, f"w7 round {number + 1}")
+                ends_at = time.monotonic() + stage.sizes.round_seconds
+                async with _watched(database) as seen:
+                    per_second, probe = await _fire(stage, server, f"w7 round {number + 1}")
+                    await asyncio.sleep(max(ends_at - time.monotonic(), 0))
                 ended_at = time.monotonic() - started
-                rounds.append(Round(per_second, probe, await database.extent(), ended_at))
+                rounds.append(Round(per_second, probe, peak(seen), ended_at))
         await check_stored(database, 0, Status.PENDING, Status.EXECUTING, Status.FAILED)
-    return compared(rounds, dropped_after=stage.sizes.retention_seconds + SWEEP_EVERY)
+    settled_after = stage.sizes.retention_seconds + SWEEP_EVERY + REUSED_AFTER
+    return compared(rounds, settled_after)
 
 
-def compared(rounds: list[Round], dropped_after: float) -> list[Figure]:
+@asynccontextmanager
+async def _watched(database: Database) -> AsyncIterator[list[Extent]]:
+    """Look at a database every now and then, and once at the end."""
+    seen: list[Extent] = []
+
+    async def look() -> None:
+        while True:
+            seen.append(await database.extent())
+            await asyncio.sleep(LOOK_EVERY)
+
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(look())
+        yield seen
+        looking.cancel()
+    seen.append(await database.extent())
+
+
+def peak(seen: list[Extent]) -> Extent:
+    """The most of each that was seen, not all at once."""
+    return Extent(
+        table_mb=max(extent.table_mb for extent in seen),
+        index_mb=max((e.index_mb for e in seen if e.index_mb is not None), default=None),
+        dead_rows=max((e.dead_rows for e in seen if e.dead_rows is not None), default=None),
+    )
+
+
+def compared(rounds: list[Round], settled_after: float) -> list[Figure]:
     """Compare quarters. The last one stands beside the first, or, where room is meant, the second.
 
-    Before anything is dropped the database can only grow. So the first quarter, which begins with
-    an empty one, says nothing of room; nor does a run whose second quarter ends before that.
+    Until what was dropped has made room for what comes, the database can only grow. So the first
+    quarter, which begins with an empty one, says nothing of room; nor does a run whose second
+    quarter ends before that.
     """
     _, second, _, _ = _quarters(rounds)
-    aim = Aim("ratio <=", STEADY) if second[-1].ended_at > dropped_after else None
+    aim = Aim("ratio <=", STEADY) if second[-1].ended_at > settled_after else None
     return [_rate(rounds), _lateness(rounds), *_extents(rounds, aim)]
 
 

@@ -2,7 +2,7 @@
 
 from bench.databases import Extent
 from bench.receipts import Receipts
-from bench.workloads.fired import Round, compared
+from bench.workloads.fired import Round, compared, peak
 
 
 def rounds(tables, *, lateness=(1, 1, 1, 1), dead=None):
@@ -27,7 +27,7 @@ def test_the_last_quarter_takes_as_much_room_as_the_second():
     assert found(compared(rounds([10, 10, 10, 13]), 15), "tables").is_met is False
 
 
-def test_a_run_that_ended_before_anything_was_dropped_says_nothing_of_room():
+def test_a_run_that_ended_before_room_was_used_again_says_nothing_of_it():
     """It can only have grown."""
     figure = found(compared(rounds([1, 2, 3, 4]), 25), "tables")
     assert (figure.is_met, figure.ratio) == (None, 2)
@@ -44,3 +44,10 @@ def test_dead_rows_are_shown_where_the_engine_counts_them():
     figures = compared(rounds([1, 1, 1, 1], dead=[0, 5, 9, 4]), 15)
     assert found(figures, "dead rows").samples == [0, 5, 9, 4]
     assert not [each for each in compared(rounds([1, 1, 1, 1]), 15) if "dead" in each.what]
+
+
+def test_a_peak_is_the_most_of_each():
+    """Tables are largest when dead rows have just been swept up."""
+    seen = [Extent(5.0, 2.0, 900), Extent(7.0, 3.0, 10), Extent(6.0, 1.0, 0)]
+    assert peak(seen) == Extent(7.0, 3.0, 900)
+    assert peak([Extent(5.0), Extent(4.0)]) == Extent(5.0)
