@@ -24,8 +24,8 @@ SETTINGS = {
 class Node(ServiceProcess):
     """One node of a cluster, which knows whether it was frozen."""
 
-    def __init__(self, folder: Path, url: str, proxy: Proxy | None = None) -> None:
-        super().__init__(folder, DATABASE_URL=url, **SETTINGS)
+    def __init__(self, folder: Path, url: str, proxy: Proxy | None = None, **settings: str) -> None:
+        super().__init__(folder, DATABASE_URL=url, **SETTINGS | settings)
         self.proxy = proxy
         self.is_frozen = False
 
@@ -90,7 +90,7 @@ class Cluster:
 
 @asynccontextmanager
 async def running_cluster(
-    folder: Path, url: str, *, count: int = 3, proxied: bool = False
+    folder: Path, url: str, *, count: int = 3, proxied: bool = False, **settings: str
 ) -> AsyncIterator[Cluster]:
     """A cluster that is ready; it must stop cleanly unless the test failed."""
     async with AsyncExitStack() as stack:
@@ -104,7 +104,7 @@ async def running_cluster(
                     running_proxy(parts.hostname, parts.port or 5432)
                 )
                 reached_at = url_at(url, proxy.port)
-            nodes.append(Node(folder, reached_at, proxy))
+            nodes.append(Node(folder, reached_at, proxy, **settings))
             stack.push_async_callback(nodes[-1].end_if_running)
         cluster = Cluster(nodes)
         await nodes[0].start()  # the first one makes the schema

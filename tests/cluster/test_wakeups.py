@@ -1,0 +1,81 @@
+"""Timers that are made on one node and looked after by another, on real PostgreSQL."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from duetime import ids
+from duetime.cli.receiver import Arrival, running_receiver
+from tests.cluster.conftest import POSTGRES
+from tests.cluster.nodes import Cluster, running_cluster
+from tests.cluster.waiting import until
+from tests.servers.fixtures import FreshSchema, OwnPgbouncer, OwnPostgres
+from tests.system.service import ServiceProcess, eventually
+
+pytestmark = pytest.mark.slow
+
+COUNT = 100
+NEVER = "1h"  # for a test, this is never
+
+
+async def others_shards(cluster: Cluster) -> set[int]:
+    """The shards that the second node looks after, once the two have shared them."""
+
+    async def shared() -> set[int]:
+        answer = await cluster.nodes[0].call("GET", "/nodes?shards=ranges")
+        other = [node for node in answer.data["nodes"] if not node["is_this"]]
+        is_shared = len(other) == 1 and other[0]["state"] == "alive" and other[0]["shards"] > 0
+        return numbers(other[0]["shard_ranges"]) if is_shared else set()
+
+    return await eventually(shared, "two nodes that share the shards")
+
+
+def numbers(ranges: str) -> set[int]:
+    """What "0-3,17" means."""
+    bounds = [part.split("-") for part in ranges.split(",")]
+    return {n for bound in bounds for n in range(int(bound[0]), int(bound[-1]) + 1)}
+
+
+async def create(node: ServiceProcess, url: str) -> str:
+    """Make a timer that is due in 50 ms; the answer is its id."""
+    body = {"delay": "50ms", "callback": {"type": "http", "url": url}}
+    return str((await node.call("POST", "/timers", body)).data["id"])
+
+
+async def fired(cluster: Cluster) -> tuple[set[str], list[Arrival]]:
+    """Make timers on the first node, and wait for all of them; those of the other's shards."""
+    arrivals: list[Arrival] = []
+    others = await others_shards(cluster)
+    async with running_receiver("127.0.0.1", 0, arrivals.append) as port:
+        url = f"http://127.0.0.1:{port}/hook"
+        made = await asyncio.gather(*(create(cluster.nodes[0], url) for _ in range(COUNT)))
+        await until(lambda: len(arrivals) >= COUNT, "every timer")
+    assert sorted(arrival.headers["x-timer-id"] for arrival in arrivals) == sorted(made)
+    return {id_ for id_ in made if ids.shard_of(id_) in others}, arrivals
+
+
+async def test_news_reach_the_node_that_looks_after_a_timer(
+    tmp_path: Path, fresh_schema: FreshSchema
+):
+    """Due in 50 ms, made elsewhere, and no poll would find it: LISTEN and NOTIFY do."""
+    url = await fresh_schema(POSTGRES)
+    async with running_cluster(tmp_path, url, count=2, POLL_INTERVAL=NEVER) as cluster:
+        others, arrivals = await fired(cluster)
+        assert len(others) > COUNT // 10
+        for id_ in others:
+            log = (await cluster.nodes[0].call("GET", f"/timers/{id_}/attempts")).data["attempts"]
+            assert [f"-{cluster.nodes[1].pid}-" in line["node"] for line in log] == [True]
+    assert [arrival for arrival in arrivals if (arrival.lateness or 0) < 0] == []
+
+
+async def test_without_news_the_poll_finds_it(
+    tmp_path: Path, own_postgres: OwnPostgres, own_pgbouncer: OwnPgbouncer
+):
+    """Behind a pooler in transaction mode nobody can listen: each comes by the next poll."""
+    pooler = own_pgbouncer(own_postgres(POSTGRES))
+    url = pooler.url("postgres", pooler="transaction")
+    async with running_cluster(tmp_path, url, count=2, POLL_INTERVAL="200ms") as cluster:
+        others, arrivals = await fired(cluster)
+        assert len(others) > COUNT // 10
+    assert [arrival for arrival in arrivals if (arrival.lateness or 0) < 0] == []
