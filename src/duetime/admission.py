@@ -75,8 +75,10 @@ class Admission:
 
     def check(self) -> None:
         """Refuse at once if the line is full, before anything was done for the caller."""
-        is_long = self._count_in_line >= self._marks.most_in_line
-        if is_long or self._weight_in_line >= self._marks.most_bytes_in_line:
+        if self._line and (
+            self._count_in_line >= self._marks.most_in_line
+            or self._weight_in_line >= self._marks.most_bytes_in_line
+        ):
             raise self._refusal()
 
     def lets_in(self, count: int, weight: int) -> bool:
@@ -103,9 +105,10 @@ class Admission:
             self._let_in()
 
     def _has_room_for(self, count: int, weight: int) -> bool:
-        marks = self._marks
-        fits = self._count + count <= marks.most and self._weight + weight <= marks.most_bytes
-        return fits or not self._count
+        return (
+            self._count + count <= self._marks.most
+            and self._weight + weight <= self._marks.most_bytes
+        ) or not self._count
 
     def _has_room_in_line_for(self, count: int, weight: int) -> bool:
         return (

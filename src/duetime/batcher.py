@@ -53,14 +53,12 @@ class Batcher(Generic[Item, Answer]):
         clock: Clock,
         admission: Admission,
         *,
-        weigh: Callable[[Item], int],
         largest: int = 1000,
         at_once: int = 8,
     ) -> None:
         self._write = write
         self._clock = clock
         self._admission = admission
-        self._weigh = weigh
         self._largest = largest
         self._at_once = at_once
         self._waiting: deque[_Entry[Item, Answer]] = deque()
@@ -71,9 +69,8 @@ class Batcher(Generic[Item, Answer]):
         self._apart: set[asyncio.Task[None]] = set()
         self._is_starting = False  # one of the writers, in the next turn of the event loop
 
-    async def submit(self, item: Item) -> Answer:
-        """Write one item, and answer when its batch has been written."""
-        weight = self._weigh(item)
+    async def submit(self, item: Item, weight: int) -> Answer:
+        """Write one item, of so many bytes, and answer when its batch has been written."""
         if not self._admission.lets_in(1, weight):
             await self._admission.enter(1, weight)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()

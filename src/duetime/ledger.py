@@ -46,12 +46,8 @@ class Ledger:
         slow = "the database is too slow for all that is to be"
         self.creates = Admission(f"{slow} created", clock, limits.creates)
         self.changes = Admission(f"{slow} changed", clock, limits.changes)
-        self._inserts = Batcher(
-            store.insert, clock, self.creates, weigh=lambda insert: insert.timer.weight
-        )
-        self._applies = Batcher(
-            store.apply, clock, self.changes, weigh=lambda change: change.new.weight
-        )
+        self._inserts = Batcher(store.insert, clock, self.creates)
+        self._applies = Batcher(store.apply, clock, self.changes)
         self._reads = Reads(clock, Admission(f"{slow} read", clock, limits.reads))
         # Those that a change begins with: whoever lists timers must not keep a cancel out.
         self._looks = Reads(clock, Admission(f"{slow} changed", clock, limits.reads))
@@ -61,7 +57,7 @@ class Ledger:
     async def insert(self, timer: Timer) -> Timer | None:
         """Write a new timer; the answer is the one that has its key already, if there is one."""
         try:
-            return await self._inserts.submit(Insert(timer))
+            return await self._inserts.submit(Insert(timer), timer.weight)
         except Unanswered:
             raise
         except StoreUnavailable:
@@ -87,7 +83,7 @@ class Ledger:
     async def apply(self, change: Change) -> bool:
         """Write a change; tells whether it won."""
         try:
-            return await self._applies.submit(change)
+            return await self._applies.submit(change, change.new.weight)
         except Unanswered:
             raise
         except StoreUnavailable:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.admission import CREATES, MIB, PATIENCE, Marks
-from duetime.api.bodies import LONGEST_READ, SMALL, Bodies
+from duetime.api.bodies import LONGEST_READ, SMALL, TINY, Bodies
 from duetime.api.server import ApiServer, listen
 from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE
 from duetime.decoding import decode
@@ -455,6 +455,24 @@ async def test_large_bodies_wait_and_small_ones_pass(
     for task in (*held, waiting):
         assert (await task).status == 201
     assert (bodies._large._count, bodies._large._weight) == (0, 0)
+    assert (bodies._small._count, bodies._small._weight) == (0, 0)
+
+
+async def test_small_bodies_are_bounded_and_tiny_ones_pass(make_api: MakeApi, clock: FakeClock):
+    """Many small bodies are as much as a large one; a tiny one weighs nothing to speak of."""
+    gated = GatedStore(MemoryStore(), "insert")
+    bodies = Bodies(clock, small=Marks(1, MIB, 1, MIB))
+    api = make_api(gated, bodies=bodies)
+    small = json.dumps(timer_body(metadata="x" * 2 * TINY)).encode()
+
+    def post(body: bytes) -> Any:
+        headers = {"Content-Length": str(len(body))}
+        return api.call("POST", "/timers", body, headers=headers)
+
+    held = await started(post(small), post(small), post(BODY))
+    assert_refused(await post(small), "too many requests")
+    gated.gate.set()
+    assert [answer.status for answer in await asyncio.gather(*held)] == [201] * 3
     assert (bodies._small._count, bodies._small._weight) == (0, 0)
 
 

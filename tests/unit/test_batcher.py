@@ -33,11 +33,11 @@ class Writing:
 def batching(write, clock=None, marks=CREATES, **options) -> Batcher[int, str]:
     clock = clock or FakeClock()
     admission = Admission("too much is to be written", clock, marks)
-    return Batcher(write, clock, admission, weigh=lambda _: 10, **options)
+    return Batcher(write, clock, admission, **options)
 
 
 async def submitted(batcher: Batcher[int, str], *items: int) -> list[asyncio.Task[str]]:
-    tasks = [asyncio.create_task(batcher.submit(item)) for item in items]
+    tasks = [asyncio.create_task(batcher.submit(item, 10)) for item in items]
     await asyncio.sleep(0)
     return tasks
 
@@ -98,14 +98,14 @@ async def test_nobody_waits_for_a_writer_that_has_just_ended():
 
     async def call_again_and_again(pause: int) -> None:
         for item in range(100):
-            assert await batcher.submit(item) == str(item)
+            assert await batcher.submit(item, 10) == str(item)
             for _ in range(pause):
                 await asyncio.sleep(0)
 
     async with asyncio.timeout(10):
         await asyncio.gather(*(call_again_and_again(pause) for pause in range(7)))
         for item in range(100):  # and alone, when nobody comes after it
-            assert await batcher.submit(item) == str(item)
+            assert await batcher.submit(item, 10) == str(item)
 
 
 async def test_largest():
@@ -166,7 +166,7 @@ async def test_works_again_after_a_rest():
     batcher = batching(writing)
     for item in (1, 2):
         writing.gate.release()
-        assert await batcher.submit(item) == str(item)
+        assert await batcher.submit(item, 10) == str(item)
     assert writing.batches == [[1], [2]]
 
 

@@ -96,13 +96,13 @@ class Endpoint:
             body=body,
             tenant=tenant,
         )
-        watching = hung_up.set(partial(_disconnected, receive))
+        hung_up.set(partial(_disconnected, receive))  # a request is a task of its own
+        if room is None:
+            return await operation.handler(request)
         try:
             return await operation.handler(request)
         finally:
-            hung_up.reset(watching)
-            if room is not None:
-                room.leave(1, len(body))
+            room.leave(1, len(body))
 
 
 class Document:

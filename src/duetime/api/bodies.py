@@ -1,7 +1,8 @@
 """Bodies: what requests carry, so many bytes at once.
 
 A body takes its room before it is read, and gives it back when its request has been answered.
-Large ones have room of their own: while they wait for it, small requests pass.
+Large ones have room of their own: while they wait for it, small requests pass. Tiny ones need
+none: they weigh as little as the rest of a request, and a timer counts as much at least.
 """
 
 from typing import Any
@@ -13,6 +14,7 @@ from duetime.api.operation import header
 from duetime.clock import Clock, time_limit
 from duetime.errors import CallerGone, InvalidRequest, PayloadTooLarge
 
+TINY = 4 * 1024
 SMALL = 64 * 1024
 
 # Enough for the bodies of all creates that are let in or stand in line, and of changes beside them.
@@ -37,15 +39,9 @@ class Bodies:
         self, receive: Receive, headers: list[tuple[bytes, bytes]], limit: int
     ) -> tuple[bytes, Admission | None]:
         """A request's body, and the room that it has to leave."""
-        announced = header(headers, b"content-length")
-        if announced is None:
-            if header(headers, b"transfer-encoding") is None:
-                return await _received(receive, limit), None
-            size = limit  # until it is known
-        elif not announced.isdigit() or int(announced) > limit:
-            raise _too_large(limit)
-        else:
-            size = int(announced)
+        size = _announced(headers, limit)
+        if size <= TINY:
+            return await _received(receive, limit), None
         room = self._small if size <= SMALL else self._large
         await room.enter(1, size)
         try:
@@ -66,6 +62,16 @@ class Bodies:
                 return await _received(receive, limit)
         except TimeoutError:
             raise InvalidRequest(f"body: did not arrive within {LONGEST_READ:.0f} s") from None
+
+
+def _announced(headers: list[tuple[bytes, bytes]], limit: int) -> int:
+    """How long a body will be at most."""
+    announced = header(headers, b"content-length")
+    if announced is None:
+        return 0 if header(headers, b"transfer-encoding") is None else limit
+    if not announced.isdigit() or (size := int(announced)) > limit:
+        raise _too_large(limit)
+    return size
 
 
 async def _received(receive: Receive, limit: int) -> bytes:
