@@ -107,7 +107,7 @@ async def _serve(
     await asyncio.wait({stopping, working, serving}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     is_clean = not working.done() and not serving.done()
-    log.info("stopping: no new requests, no new callbacks")
+    log.info("stopping: no new requests; callbacks under way are finished")
     server.should_exit = True
     await asyncio.gather(serving, engine.stop(settings.drain_timeout / 1000))
     await working
