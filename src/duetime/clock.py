@@ -38,6 +38,10 @@ class Clock(Protocol):
         """Call this after so long, unless it is cancelled by then."""
 
 
+# Linux has a clock that goes on while the machine is suspended. A node's claims do not wait for it.
+_SINCE_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 class SystemClock:
     """The machine's own clock."""
 
@@ -45,7 +49,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.monotonic() if _SINCE_BOOT is None else time.clock_gettime(_SINCE_BOOT)
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         if event.is_set():

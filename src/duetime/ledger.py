@@ -6,6 +6,7 @@ where it cannot, it says so: ``Unavailable`` means that nothing was written, ``S
 that nobody knows.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -51,6 +52,7 @@ class Ledger:
         self._reads = Reads(clock, Admission(f"{slow} read", clock, limits.reads))
         # Those that a change begins with: whoever lists timers must not keep a cancel out.
         self._looks = Reads(clock, Admission(f"{slow} changed", clock, limits.reads))
+        self._pinging: asyncio.Task[None] | None = None
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -98,32 +100,35 @@ class Ledger:
 
     async def get(self, id_: str) -> Timer | None:
         """The timer with this id."""
-        [timer] = await tried(self._reads.read(1, self._store.get, [id_]))
+        [timer] = await _tried(self._reads.read(1, self._store.get, [id_]))
         return timer
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         """The timers with these keys."""
-        return await tried(self._reads.read(len(keys), self._store.get_by_key, keys))
+        return await _tried(self._reads.read(len(keys), self._store.get_by_key, keys))
 
     async def search(self, query: Query) -> Page:
         """A page of timers."""
-        return await tried(self._reads.read(query.limit, self._store.search, query))
+        return await _tried(self._reads.read(query.limit, self._store.search, query))
 
     async def attempts(self, id_: str, after: tuple[int, int] | None, limit: int) -> list[Attempt]:
         """A timer's execution log."""
-        return await tried(self._reads.read(1, self._store.attempts, id_, after, limit))
+        return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
 
     async def to_change(self, which: str | Key) -> Timer | None:
         """The timer with this id or key, for somebody who is going to change it."""
         if isinstance(which, Key):
-            [timer] = await tried(self._looks.read(1, self._store.get_by_key, [which]))
+            [timer] = await _tried(self._looks.read(1, self._store.get_by_key, [which]))
         else:
-            [timer] = await tried(self._looks.read(1, self._store.get, [which]))
+            [timer] = await _tried(self._looks.read(1, self._store.get, [which]))
         return timer
 
     async def ping(self) -> None:
-        """Ask the store for a sign of life."""
-        await self._store.ping()
+        """Ask the store for a sign of life; those who ask at once share the question."""
+        if self._pinging is None or self._pinging.done():
+            self._pinging = asyncio.create_task(self._store.ping())
+            self._pinging.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(self._pinging)
 
     # After a write that failed ----------------------------------------------------------------
 
@@ -153,7 +158,7 @@ def key_of(tenant: str, group: str, timer_id: str) -> Key:
     return Key(tenant, group, timer_id, shard)
 
 
-async def tried(reading: Awaitable[AnswerT]) -> AnswerT:
+async def _tried(reading: Awaitable[AnswerT]) -> AnswerT:
     """What a read answers; if it fails, nothing was harmed by that."""
     try:
         return await reading

@@ -1,5 +1,6 @@
 """Reads are calls to the store that change nothing: so many at once, and each for so long."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
@@ -9,6 +10,9 @@ from duetime.errors import StoreUnavailable
 
 # Seconds that a read may take: a list of millions of timers takes some.
 LONGEST = 20.0
+
+# Calls at once. The others wait here, so that the engine's do not queue up behind all of them.
+MOST_CALLS = 32
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
@@ -20,6 +24,7 @@ class Reads:
     def __init__(self, clock: Clock, admission: Admission) -> None:
         self._clock = clock
         self._admission = admission
+        self._calls = asyncio.Semaphore(MOST_CALLS)
 
     async def read(
         self,
@@ -31,7 +36,7 @@ class Reads:
         """What the call answers; it may bring as many timers as the count says."""
         await self._admission.enter(count, 0)
         try:
-            async with time_limit(self._clock, LONGEST):
+            async with time_limit(self._clock, LONGEST), self._calls:
                 return await call(*args, **kwargs)
         except TimeoutError:
             raise StoreUnavailable(f"no answer within {LONGEST:.0f} s") from None

@@ -26,7 +26,7 @@ from duetime.errors import (
     PreconditionFailed,
     Unavailable,
 )
-from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits, key_of, tried
+from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits, key_of
 from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import (
@@ -61,7 +61,7 @@ class EngineView(Protocol):
     def status(self) -> EngineStatus:
         """How it is doing."""
 
-    async def nodes(self) -> list[NodeStatus]:
+    def nodes(self) -> list[NodeStatus]:
         """Every node that is known."""
 
     def shares(self) -> dict[str, list[int]]:
@@ -238,9 +238,9 @@ class Service:
         """How the engine of this node is doing, if it has one."""
         return None if self._engine is None else self._engine.status()
 
-    async def nodes(self) -> list[NodeStatus]:
+    def nodes(self) -> list[NodeStatus]:
         """Every node that the engine of this one knows, if it has one."""
-        return [] if self._engine is None else await tried(self._engine.nodes())
+        return [] if self._engine is None else self._engine.nodes()
 
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""

@@ -4,7 +4,12 @@ import socket
 import subprocess
 import sys
 
+from tests.ports import free_port
+
 from duetime import __version__
+from duetime.cli.exits import Exit
+from duetime.cli.worker import orders
+from duetime.config import load_settings
 
 
 def start(version: str, channel: socket.socket) -> "subprocess.CompletedProcess[str]":
@@ -38,3 +43,16 @@ def test_a_supervisor_of_another_version_is_told_to_restart():
         ended = start("0.0.0", theirs)
     assert ended.returncode == 2
     assert f"worker 1: Duetime {__version__} was installed over 0.0.0: restart" in ended.stderr
+
+
+def test_a_database_that_is_away_is_told_apart():
+    """A worker that finds none at its start is not at fault: its supervisor tries again."""
+    ours, theirs = socket.socketpair()
+    url = f"postgresql://nobody:secret@127.0.0.1:{free_port()}/none"
+    settings = load_settings({}, {"API_KEY": "k" * 32, "DATABASE_URL": url})
+    with ours, theirs:
+        ours.sendall(orders(settings))
+        ended = start(__version__, theirs)
+    assert ended.returncode == Exit.STORE_AWAY
+    assert "PostgreSQL: " in ended.stderr
+    assert "secret" not in ended.stderr

@@ -5,6 +5,7 @@ import pytest
 
 from duetime.engine.members import KIND, Members
 from duetime.engine.shards import Rendezvous
+from duetime.errors import StoreUnavailable
 from duetime.ids import ALL_SHARDS
 from duetime.nodes import NodeRecord
 from duetime.stores import News
@@ -145,6 +146,26 @@ async def test_a_node_that_beats_faster_is_found_dead_too(store, clock):
     await beat(clock, a)
     assert a.shards == ALL_SHARDS
     assert deaths == [{"b": 1_000}]
+
+
+async def test_a_slow_store_does_not_keep_the_dead_alive(store, clock):
+    """However long each look takes, who does not move loses its shards after a while."""
+    a, b = Members("a", store, clock), Members("b", store, clock)
+    await joined(clock, a, b)
+    for _ in range(3):
+        clock.advance(5_500)  # a heartbeat that took long, every time
+        await a.step()
+    assert a.shards == ALL_SHARDS
+
+
+async def test_a_slow_store_does_not_keep_a_newcomer_out(store, clock):
+    """It takes its shards, though it never looks twice within a heartbeat."""
+    await Members("dead", store, clock).step()
+    new = Members("new", store, clock)
+    for _ in range(4):
+        await new.step()
+        clock.advance(5_500)
+    assert new.shards == ALL_SHARDS
 
 
 async def test_nobody_is_dead_because_the_store_was_away(store, clock):
@@ -393,6 +414,35 @@ async def test_who_could_not_leave_loses_its_claims(store, clock):
         await a.leave()
     clock.advance(10_000)
     assert not a.lease.holds(clock.monotonic())
+
+
+async def test_leaving_is_tried_again(store, clock):
+    """Once the store is back, the record goes."""
+    flaky = FlakyStore(store)
+    a = Members("a", flaky, clock)
+    await a.step()
+    flaky.failing = "before"
+    with pytest.raises(Exception, match="as told"):
+        await a.leave()
+    assert not a.has_left
+    flaky.failing = None
+    await a.leave()
+    assert a.has_left
+    assert await store.records(KIND) == []
+
+
+async def test_news_that_get_lost_are_no_reason_to_have_stayed(store, clock):
+    """The record is gone, and that counts."""
+
+    class Mute(FlakyStore):
+        async def announce(self, news):
+            raise StoreUnavailable("nobody hears")
+
+    a = Members("a", store, clock)
+    await a.step()
+    a._store = Mute(store)
+    await a.leave()
+    assert a.has_left
 
 
 # Sharing --------------------------------------------------------------------------------------

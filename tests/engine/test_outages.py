@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import logging
 
+import msgspec
 import pytest
 
 from duetime.errors import StoreError
-from duetime.model import Status
+from duetime.model import DEFAULT_TENANT, Status
+from duetime.requests import UpdateTimer
 from tests.engine.conftest import CLAIM_FOR, Node, settle
 
 WHEN = ["before", "after"]
@@ -59,6 +61,28 @@ async def test_a_stale_copy_whose_claim_failed_is_not_sent(node, store, clock, f
     for _ in range(3):
         await node.turn()
     assert node.sent == [(timer.id, 1)]
+    assert node.engine.targets.under_way == 0
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+async def test_of_two_versions_in_one_batch_the_old_one_is_not_sent(
+    node, store, clock, *, newer_first
+):
+    """The claim of the newer one landed unheard: what looks like it is not the older one's."""
+    old = await node.create()
+    callback = {"type": "http", "url": "https://new.example/"}
+    body = msgspec.convert({"callback": callback}, UpdateTimer)
+    new = await node.service.update(DEFAULT_TENANT, old.id, body)
+    node.engine.agenda.forget(old.id)
+    begun = [("a", old), ("b", new)]
+    for name, timer in begun:
+        assert node.engine.targets.begin(name, timer)
+    store.failing = "after"
+    with pytest.raises(StoreError):
+        await node.engine.dispatcher._claim(begun[::-1] if newer_first else begun, clock.now())
+    store.failing = None
+    await passes(node, 3)
+    assert [timer.spec.callback.url for timer in node.sender.sent] == ["https://new.example/"]
     assert node.engine.targets.under_way == 0
 
 

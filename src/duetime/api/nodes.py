@@ -75,13 +75,13 @@ class Nodes:
                 tag="Nodes",
                 parameters=NodeParameters,
                 answer=NodeListView,
-                failures=(400, 503),
+                failures=(400,),
             )
         ]
 
     async def list(self, request: Request) -> Reply:
         with_ranges = request.parameters(NodeParameters).shards == "ranges"
-        nodes = await self._service.nodes()
+        nodes = self._service.nodes()
         shares = self._service.shares() if with_ranges else None
         return Reply(200, "success", NodeListView([_view(node, shares) for node in nodes]))
 

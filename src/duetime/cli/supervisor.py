@@ -148,6 +148,8 @@ class Supervisor:
                 if code == Exit.USAGE and not child.is_ready:
                     log.error("%s: another would find the same settings", what)
                     return Exit.USAGE
+                if code == Exit.STORE_AWAY:
+                    age = EARLY  # not its fault: the others wait until the database is back too
                 if not await self._refill(seat, what, age):
                     return Exit.FAILED
 

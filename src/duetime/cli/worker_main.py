@@ -9,7 +9,7 @@ from duetime.cli import logs
 from duetime.cli.exits import Exit
 from duetime.cli.node import run_node
 from duetime.cli.worker import Worker
-from duetime.errors import ConfigurationError, DuetimeError
+from duetime.errors import ConfigurationError, DuetimeError, StoreUnavailable
 
 log = logging.getLogger("duetime")
 
@@ -29,6 +29,9 @@ def main(version: str, number: int, listener: int, channel: int) -> int:
     except ConfigurationError as error:
         log.error("%s", error)  # noqa: TRY400 - it says what to do; a traceback would hide it
         return Exit.USAGE
+    except StoreUnavailable as error:
+        log.error("%s", error)  # noqa: TRY400
+        return Exit.STORE_AWAY
     except DuetimeError as error:
         log.error("%s", error)  # noqa: TRY400
         return Exit.FAILED

@@ -160,9 +160,9 @@ class Engine:
             behind_ms=max(now - oldest, 0),
         )
 
-    async def nodes(self) -> list[NodeStatus]:
+    def nodes(self) -> list[NodeStatus]:
         """Every node that is known."""
-        return await self.members.nodes()
+        return self.members.nodes()
 
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
@@ -202,11 +202,11 @@ class Engine:
         for loop in (self._reading, self._dispatching):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
-        if not self.members.is_leaving:
-            await self._leave(drain_for)
+        await self._leave(drain_for)
         with suppress(StoreError):
             await self.dispatcher.stop()
         await self._finish_under_way(drain_for)
+        await self._leave(drain_for)  # if the store has failed so far
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
         await self._write_the_rest()
@@ -227,11 +227,10 @@ class Engine:
     async def _leave(self, drain_for: float) -> bool:
         """Let others take over the shards at once; the claims do not depend on it."""
         await self._clock.wait(self._meeting.ended, drain_for)
-        try:
-            await self.members.leave()
-        except StoreError:
-            return False
-        return True
+        if not self.members.has_left:
+            with suppress(StoreError):
+                await self.members.leave()
+        return self.members.has_left
 
     async def _tell_the_rest(self) -> None:
         with suppress(StoreError):

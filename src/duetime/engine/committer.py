@@ -31,9 +31,18 @@ class Claim(msgspec.Struct):
     task: asyncio.Task[None] | None = None
     outcome: Outcome | None = None
 
-    def may_be_sent(self, now: float) -> bool:
-        """Tell whether nobody else can have taken it up."""
-        return now < self.holds_until and self.lease.holds(now)
+    def may_be_sent(self, now: Millis, monotonic: float) -> bool:
+        """Tell whether nobody else can have taken it up.
+
+        The wall clock is asked as well: on a machine that was suspended, the other one may have
+        stood still.
+        """
+        has_run_out = self.timer.wake_at is not None and now >= self.timer.wake_at
+        return monotonic < self.holds_until and self.lease.holds(monotonic) and not has_run_out
+
+    def is_as_stored(self, stored: Timer) -> bool:
+        """Tell whether this very claim has landed: of this version, with what it says to send."""
+        return stored.version == self.timer.version and self.is_same_attempt(stored)
 
     def is_same_attempt(self, stored: Timer | None) -> bool:
         """Tell whether the stored row still is this claim, whatever its version."""

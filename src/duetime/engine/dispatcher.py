@@ -94,12 +94,8 @@ class Dispatcher:
         try:
             won = await self._store.apply(changes)
         except Exception:  # whatever it was, the write may have landed
-            for (name, timer), change in zip(begun, changes, strict=True):
-                if timer.id in self._doubtful:
-                    self._give_back(name, timer)  # there were two of it
-                    continue
-                claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
-                self._doubtful[timer.id] = (name, claim)
+            for (name, _), change in zip(begun, changes, strict=True):
+                self._doubt(name, Claim(timer=change.new, holds_until=holds_until, lease=lease))
             raise
         finally:
             self._claiming = set()
@@ -121,6 +117,19 @@ class Dispatcher:
         if model.is_too_late(timer, now):
             return Change(timer, model.expire(timer, now))
         return Change(timer, model.claim(timer, self._node, now, self._claim_for))
+
+    def _doubt(self, name: str, claim: Claim) -> None:
+        """Keep a claim that may have landed; of two of one timer, that of the newer version.
+
+        The other cannot have won: it was made of a timer that has changed since.
+        """
+        other = self._doubtful.get(claim.timer.id)
+        if other is not None and other[1].timer.version > claim.timer.version:
+            self._give_back(name, claim.timer)
+            return
+        if other is not None:
+            self._give_back(other[0], other[1].timer)
+        self._doubtful[claim.timer.id] = (name, claim)
 
     def is_claiming(self, id_: str) -> bool:
         """Tell whether a claim of this timer is being written, or may have landed unheard."""
@@ -146,7 +155,8 @@ class Dispatcher:
         outcome = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
         try:
             outcome = await self._sender.send(
-                claim.timer, lambda: claim.may_be_sent(self._clock.monotonic())
+                claim.timer,
+                lambda: claim.may_be_sent(self._clock.now(), self._clock.monotonic()),
             )
         finally:
             self._committer.end(claim, outcome)
@@ -164,7 +174,8 @@ class Dispatcher:
         for (name, claim), timer in zip(doubtful.values(), stored, strict=True):
             # What looks like this claim may be an earlier one that is being delivered already: a
             # copy of the timer that was read before it can have come this far, and lost.
-            if claim.is_same_attempt(timer) and not self._committer.holds(claim.timer.id):
+            is_held = self._committer.holds(claim.timer.id)
+            if timer is not None and claim.is_as_stored(timer) and not is_held:
                 self._depart(name, claim)
             else:  # the reader will come across it again
                 self._give_back(name, claim.timer)

@@ -15,6 +15,7 @@ import math
 import os
 import socket
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 import msgspec
 
@@ -23,7 +24,8 @@ from duetime.clock import Clock, Millis
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
-from duetime.nodes import NodeRecord, NodeState, NodeStatus, read_record
+from duetime.errors import StoreError
+from duetime.nodes import NodeRecord, NodeState, NodeStatus
 from duetime.stores import News, Record, Store
 
 log = logging.getLogger("duetime.engine")
@@ -71,7 +73,8 @@ class Members:
         self._has_joined = False
         self._beaten_at = clock.monotonic()
         self._has_news = True  # that the others have not been told
-        self.is_leaving = False
+        self.is_leaving = False  # it writes its record no more
+        self.has_left = False  # its record is gone
         self.lease = Lease()
         self.shards: Collection[int] = ()
 
@@ -122,11 +125,13 @@ class Members:
                 await self._store.put_record(record, None)
         return self.beat_every if self._has_joined else self.beat_every / LOOKS
 
-    async def nodes(self) -> list[NodeStatus]:
-        """Every node that has a record, and this one, by name."""
-        records = await self._store.records(KIND)
+    def nodes(self) -> list[NodeStatus]:
+        """Every node that had a record at the last look, and this one, by name.
+
+        Whoever asks for it often must not get in the way of heartbeats: the store is not asked.
+        """
         now = self._clock.monotonic()
-        others = [self._other(record, now) for record in records if record.name != self._node]
+        others = [_seen(name, sighting, now) for name, sighting in self._sightings.items()]
         state: NodeState = "alive" if self._has_joined else "joining"
         this = NodeStatus(
             name=self._node,
@@ -136,22 +141,6 @@ class Members:
             about=self._about,
         )
         return sorted([*others, this], key=lambda node: node.name)
-
-    def _other(self, record: Record, now: float) -> NodeStatus:
-        sighting = self._sightings.get(record.name)
-        if sighting is None or sighting.version != record.version:
-            about = read_record(record.data)  # it has moved since the last look
-            sighting = Sighting(record.version, now, has_moved=True, about=about)
-        state: NodeState = "joining" if sighting.about.is_joining else "alive"
-        if not sighting.is_alive(now):
-            state = "dead" if sighting.is_dead else "unknown"
-        return NodeStatus(
-            name=record.name,
-            is_this=False,
-            state=state,
-            last_seen_ms=round(1000 * (now - sighting.since)),
-            about=sighting.about,
-        )
 
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
@@ -181,9 +170,11 @@ class Members:
             if own is not None and not await self._store.put_record(own, None):
                 return
         self._own = None
+        self.has_left = True
         if self.lease.holds(self._clock.monotonic()):
             self.lease.until = math.inf
-        await self._store.announce(News(is_about_nodes=True))
+        with suppress(StoreError):  # news are hints
+            await self._store.announce(News(is_about_nodes=True))
 
     def _share(self, now: float) -> None:
         """Work out the shards anew if somebody has come or gone."""
@@ -233,3 +224,17 @@ class Members:
     async def _stored(self) -> Record | None:
         records = await self._store.records(KIND)
         return next((record for record in records if record.name == self._node), None)
+
+
+def _seen(name: str, sighting: Sighting, now: float) -> NodeStatus:
+    """Another node, as it was seen last."""
+    state: NodeState = "joining" if sighting.about.is_joining else "alive"
+    if not sighting.is_alive(now):
+        state = "dead" if sighting.is_dead else "unknown"
+    return NodeStatus(
+        name=name,
+        is_this=False,
+        state=state,
+        last_seen_ms=round(1000 * (now - sighting.since)),
+        about=sighting.about,
+    )

@@ -29,16 +29,17 @@ class Sighting(msgspec.Struct):
     has_moved: bool  # False: it stood like this when we came
     about: NodeRecord
     is_dead: bool = False
-    is_doubtful: bool = False  # it must show itself, since nobody was looking for a while
+    doubted_since: float | None = None  # it must show itself: nobody was looking before that
 
     def is_alive(self, now: float) -> bool:
-        if self.is_doubtful and self.is_overdue(now):
+        if self.doubted_since is not None and self.is_overdue(now):
             return False
         return self.has_moved and not self.is_dead
 
     def is_overdue(self, now: float) -> bool:
         """Tell whether it would have moved by now if it were alive."""
-        return now - self.since >= PATIENCE * self.about.beat_every / 1000
+        since = self.since if self.doubted_since is None else self.doubted_since
+        return now - since >= PATIENCE * self.about.beat_every / 1000
 
 
 class Sightings:
@@ -67,18 +68,21 @@ class Sightings:
             if last is None or last.version != record.version:
                 about = read_record(record.data)
                 has_moved = last is not None or not is_first
-                last = Sighting(record.version, seen_at, has_moved, about, is_doubtful=was_blind)
+                last = Sighting(record.version, seen_at, has_moved, about)
+                last.doubted_since = seen_at if was_blind else None
             elif not last.is_dead and was_blind:
-                last.since, last.is_doubtful = seen_at, True
+                # However slow the looks are from now on, the doubt began with the first of them.
+                last.since = seen_at
+                last.doubted_since = last.doubted_since or seen_at
             elif not last.is_dead and asked_at - last.since >= last.about.ttl / 1000:
                 last.is_dead = has_died = True
             self._by_name[record.name] = last
         self._looked_at = seen_at
         return has_died
 
-    def get(self, name: str) -> Sighting | None:
-        """What was seen of a node."""
-        return self._by_name.get(name)
+    def items(self) -> Iterable[tuple[str, Sighting]]:
+        """What was seen of each node."""
+        return self._by_name.items()
 
     def alive(self, now: float) -> dict[str, NodeRecord]:
         """Those that are there and take part: they look after shards."""

@@ -29,6 +29,9 @@ SEARCH_WITHIN = 15.0  # seconds until a search begins, while others are under wa
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# Seconds for a heartbeat: a third of what a node is given by default before it is taken for dead.
+QUICK_WITHIN = 3.0
+
 
 class PostgresStore:
     """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``."""
@@ -36,7 +39,8 @@ class PostgresStore:
     def __init__(self, address: Address) -> None:
         self._schema = address.schema
         self._pool = Pool(address, address.pool_size)
-        self._quick = Pool(address, 1)  # what must not queue up behind the rest
+        # What must not queue up behind the rest, nor wait on a line that has gone silent.
+        self._quick = Pool(address, 1, within=QUICK_WITHIN)
         self._listener = Listener(address)
         self._can_hear = not address.is_pooled
         self._reads = Reads(address.schema)

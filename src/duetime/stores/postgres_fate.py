@@ -18,7 +18,7 @@ LOOK_EVERY = 0.02
 
 _ENDING = (
     "SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "
-    "WHERE pid = $1 AND backend_start::text = $2"
+    "WHERE pid = $1 AND extract(epoch FROM backend_start)::text = $2"
 )
 
 
@@ -32,7 +32,7 @@ class Session(NamedTuple):
 async def session_of(connection: asyncpg.Connection) -> Session:
     """Ask the server what it calls a connection."""
     [(pid, began)] = await connection.fetch(
-        "SELECT pid, backend_start::text FROM pg_catalog.pg_stat_activity "
+        "SELECT pid, extract(epoch FROM backend_start)::text FROM pg_catalog.pg_stat_activity "
         "WHERE pid = pg_backend_pid()"
     )
     return Session(pid, began)

@@ -66,8 +66,7 @@ class Listener:
         """Listen no more."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
 
     async def _listen_on(self) -> None:
         while True:
@@ -81,7 +80,8 @@ class Listener:
         is_lost = asyncio.Event()
         connection.add_termination_listener(lambda _: is_lost.set())
         try:
-            await connection.add_listener(self._channel, self._on_notice)
+            async with asyncio.timeout(ANSWER_WITHIN):
+                await connection.add_listener(self._channel, self._on_notice)
             self.is_listening.set()
             self._tell(News(is_about_nodes=True))
             while True:

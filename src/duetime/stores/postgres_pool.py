@@ -28,9 +28,10 @@ MARGIN = 5.0  # on top of what the server allows itself
 class Pool:
     """Connections that are opened as needed, and kept."""
 
-    def __init__(self, address: Address, size: int) -> None:
+    def __init__(self, address: Address, size: int, within: float = ANSWER_WITHIN + MARGIN) -> None:
         self._address = address
         self._size = size
+        self._within = within  # seconds that a piece of work may take
         self._idle: list[asyncpg.Connection] = []  # the one used last is lent first
         self._sessions: dict[asyncpg.Connection, Session] = {}
         self._lent = 0  # or being opened
@@ -40,14 +41,14 @@ class Pool:
         self._is_closed = False
 
     async def run(
-        self, work: Callable[[asyncpg.Connection], Awaitable[T]], within: float = ANSWER_WITHIN
+        self, work: Callable[[asyncpg.Connection], Awaitable[T]], within: float | None = None
     ) -> T:
         """Do some work on a connection; StoreUnavailable if it fails or takes too long."""
         with translated():
             connection = await self._lend()
             is_fine = False
             try:
-                async with asyncio.timeout(within + MARGIN):
+                async with asyncio.timeout(within or self._within):
                     answer = await work(connection)
                 is_fine = True
             except asyncpg.PostgresError as error:
