@@ -7,8 +7,7 @@ import sys
 from tests.ports import free_port
 
 from duetime import __version__
-from duetime.cli.exits import Exit
-from duetime.cli.worker import orders
+from duetime.cli.worker import STORE_AWAY, orders
 from duetime.config import load_settings
 
 
@@ -53,6 +52,6 @@ def test_a_database_that_is_away_is_told_apart():
     with ours, theirs:
         ours.sendall(orders(settings))
         ended = start(__version__, theirs)
-    assert ended.returncode == Exit.STORE_AWAY
+    assert ended.returncode == STORE_AWAY
     assert "PostgreSQL: " in ended.stderr
     assert "secret" not in ended.stderr

@@ -14,7 +14,6 @@ class Exit(IntEnum):
     NOT_FOUND = 3
     UNAUTHORIZED = 4
     CONFLICT = 5
-    STORE_AWAY = 75  # of a worker that found no database to start with; only its supervisor sees it
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 

@@ -20,6 +20,7 @@ from duetime.cli.banner import reachable
 from duetime.cli.child import Child, fate
 from duetime.cli.exits import Exit
 from duetime.cli.schema import migrate
+from duetime.cli.worker import STORE_AWAY
 from duetime.config import Settings, without_password
 from duetime.errors import ConfigurationError
 
@@ -148,7 +149,7 @@ class Supervisor:
                 if code == Exit.USAGE and not child.is_ready:
                     log.error("%s: another would find the same settings", what)
                     return Exit.USAGE
-                if code == Exit.STORE_AWAY:
+                if code == STORE_AWAY:
                     age = EARLY  # not its fault: the others wait until the database is back too
                 if not await self._refill(seat, what, age):
                     return Exit.FAILED

@@ -17,6 +17,10 @@ from duetime.config import Settings
 log = logging.getLogger("duetime")
 
 READY = b"ready\n"
+
+# The exit code of a worker that found no database to start with. Only its supervisor sees it.
+STORE_AWAY = 75
+
 _ORDERS_END = b"\n"  # JSON has none of its own
 _CHUNK = 65_536
 

@@ -8,7 +8,7 @@ from duetime import __version__
 from duetime.cli import logs
 from duetime.cli.exits import Exit
 from duetime.cli.node import run_node
-from duetime.cli.worker import Worker
+from duetime.cli.worker import STORE_AWAY, Worker
 from duetime.errors import ConfigurationError, DuetimeError, StoreUnavailable
 
 log = logging.getLogger("duetime")
@@ -31,7 +31,7 @@ def main(version: str, number: int, listener: int, channel: int) -> int:
         return Exit.USAGE
     except StoreUnavailable as error:
         log.error("%s", error)  # noqa: TRY400
-        return Exit.STORE_AWAY
+        return STORE_AWAY
     except DuetimeError as error:
         log.error("%s", error)  # noqa: TRY400
         return Exit.FAILED
