@@ -15,6 +15,10 @@ CREATE TABLE timers (
     correlation_id TEXT   NOT NULL COLLATE "C",
     spec           TEXT   NOT NULL,
     UNIQUE (tenant, "group", timer_id)
+) WITH (
+    -- Room that was given back to the system would be needed again in a moment, and to give it
+    -- back, a vacuum locks everybody out.
+    vacuum_truncate = false
 );
 
 -- Lists. The order of ids is the order of creation.
@@ -41,7 +45,8 @@ CREATE TABLE states (
     autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_analyze_threshold = 2000,
-    autovacuum_analyze_scale_factor = 0.05
+    autovacuum_analyze_scale_factor = 0.05,
+    vacuum_truncate = false
 );
 
 -- What needs attention now, with all that the engine asks for, so that no row is read for it.
@@ -73,7 +78,7 @@ CREATE TABLE attempts (
     node        TEXT    NOT NULL,
     outcome     TEXT    NOT NULL,
     PRIMARY KEY (timer, occurrence, attempt)
-);
+) WITH (vacuum_truncate = false);
 
 CREATE TABLE events (
     id    UUID     NOT NULL PRIMARY KEY,
@@ -81,7 +86,8 @@ CREATE TABLE events (
     body  TEXT     NOT NULL
 ) WITH (
     autovacuum_vacuum_threshold = 2000,
-    autovacuum_vacuum_scale_factor = 0.02
+    autovacuum_vacuum_scale_factor = 0.02,
+    vacuum_truncate = false
 );
 
 CREATE TABLE records (
