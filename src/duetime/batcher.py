@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from duetime.admission import Admission
 from duetime.clock import Alarm, Clock
-from duetime.errors import Unanswered, Unavailable
+from duetime.errors import Unanswered, Unavailable, not_known
 
 # Seconds that an item waits for its write to begin ...
 LONGEST_WAIT = 10.0
@@ -182,10 +182,7 @@ def _fail(waiters: Sequence[asyncio.Future[Answer]], error: BaseException) -> No
 
 
 def _unanswered() -> Unanswered:
-    return Unanswered(
-        f"database error: no answer within {LONGEST_WRITE:.0f} s; it is not known whether the "
-        "change was made: look at the timer before repeating it"
-    )
+    return Unanswered(not_known(f"no answer within {LONGEST_WRITE:.0f} s"))
 
 
 def _not_begun() -> Unavailable:

@@ -20,6 +20,14 @@ Losing a race is not an error: a store answers ``False`` and its caller looks ag
 """
 
 
+def not_known(why: str) -> str:
+    """What to say of a change of which nobody knows whether it was made."""
+    return (
+        f"database error: {why}; it is not known whether the change was made: "
+        "look at the timer before repeating it"
+    )
+
+
 class DuetimeError(Exception):
     """Base class of every error that Duetime raises on purpose."""
 

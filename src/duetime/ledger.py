@@ -16,7 +16,7 @@ from duetime import admission, ids
 from duetime.admission import Admission, Marks
 from duetime.batcher import Batcher
 from duetime.clock import Clock
-from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable
+from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
 from duetime.model import Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
@@ -93,7 +93,7 @@ class Ledger:
             if stored is not None and stored.version == change.old.version:
                 raise _nothing_written() from None
             if stored is None or stored.version > change.new.version:
-                raise _unknown("the timer has changed again since") from None
+                raise StoreUnavailable(not_known("the timer has changed again since")) from None
             return stored == change.new
 
     # Reading ----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Ledger:
         try:
             return await self._looks.read(count, call, *args, **kwargs)
         except StoreError as error:
-            raise _unknown(str(error)) from error
+            raise StoreUnavailable(not_known(str(error))) from error
 
 
 def key_of(tenant: str, group: str, timer_id: str) -> Key:
@@ -164,13 +164,6 @@ async def _tried(reading: Awaitable[AnswerT]) -> AnswerT:
         return await reading
     except StoreUnavailable as error:
         raise Unavailable(f"the database did not answer ({error}); try again") from error
-
-
-def _unknown(why: str) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"database error: {why}; it is not known whether the change was made: "
-        "look at the timer before repeating it"
-    )
 
 
 def _nothing_written() -> Unavailable:

@@ -5,12 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from duetime import __version__
 from duetime.cli.worker import orders
+from duetime.clock import SystemClock
 from duetime.config import Settings
 
 
@@ -27,7 +27,8 @@ class Child:
     ) -> None:
         self.number = number
         self._on_ready = on_ready
-        self._started_at = time.monotonic()
+        self._clock = SystemClock()
+        self._started_at = self._clock.monotonic()
         self._channel, theirs = socket.socketpair()
         with theirs:
             handed_down = (listener.fileno(), theirs.fileno())
@@ -55,7 +56,7 @@ class Child:
     @property
     def age(self) -> float:
         """The seconds since its start."""
-        return time.monotonic() - self._started_at
+        return self._clock.monotonic() - self._started_at
 
     @property
     def has_ended(self) -> bool:

@@ -56,7 +56,6 @@ class Engine:
         max_in_flight: int = 1_000,
         target_concurrency: int = 128,
         retention: Millis | None = None,
-        runs_api: bool = True,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -69,7 +68,6 @@ class Engine:
             store,
             clock,
             ttl=claim_for,
-            runs_api=runs_api,
             behind=lambda: self.status().behind_ms,
             on_death=self._on_death,
         )

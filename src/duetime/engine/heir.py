@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
+from duetime.engine.reader import PORTION
 from duetime.model import Status, Timer
 from duetime.stores import Due, Store
 from duetime.stores.portions import portions
 
-PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
 IDLE = 60.0
 
 

@@ -46,7 +46,6 @@ class Members:
         clock: Clock,
         *,
         ttl: Millis = 10_000,
-        runs_api: bool = True,
         behind: Callable[[], Millis] = lambda: 0,
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
     ) -> None:
@@ -57,7 +56,6 @@ class Members:
             ttl=ttl,
             beat_every=max(min(ttl // BEATS, LONGEST_BEAT), 1),
             is_joining=True,
-            runs_api=runs_api,
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,

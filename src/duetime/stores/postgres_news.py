@@ -54,7 +54,6 @@ class Listener:
         self._channel = channel_of(address.schema)
         self._hearers: list[Callable[[News], None]] = []
         self._task: asyncio.Task[None] | None = None
-        self.is_listening = asyncio.Event()
 
     def add(self, hear: Callable[[News], None]) -> None:
         """Call this one too."""
@@ -72,7 +71,6 @@ class Listener:
         while True:
             with suppress(StoreUnavailable), translated():
                 await self._listen()
-            self.is_listening.clear()
             await asyncio.sleep(RECONNECT_EVERY)
 
     async def _listen(self) -> None:
@@ -82,7 +80,6 @@ class Listener:
         try:
             async with asyncio.timeout(ANSWER_WITHIN):
                 await connection.add_listener(self._channel, self._on_notice)
-            self.is_listening.set()
             self._tell(News(is_about_nodes=True))
             while True:
                 with suppress(TimeoutError):

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from duetime.errors import StoreUnavailable, Unanswered
+from duetime.errors import StoreUnavailable, Unanswered, not_known
 from duetime.stores.postgres_address import Address
 from duetime.stores.postgres_errors import meaning, spoils_connection, translated
 from duetime.stores.postgres_fate import Session, session_of, settle
@@ -80,10 +80,7 @@ class Pool:
         except StoreUnavailable as error:
             if not may_go_on or (session is not None and await settle(self._address, session)):
                 raise
-            raise Unanswered(
-                f"database error: {meaning(error)}; it is not known whether the change was made: "
-                "look at the timer before repeating it"
-            ) from error
+            raise Unanswered(not_known(meaning(error))) from error
 
     async def close(self) -> None:
         """Let those under way finish, and close every connection."""

@@ -117,7 +117,9 @@ class Writes:
             for alike, is_rewriting in ((moved, False), (rewritten, True)):
                 for start in range(0, len(alike), LONGEST):
                     part = alike[start : start + LONGEST]
-                    for place in await self._apply_part(connection, part, is_rewriting):
+                    for place in await self._apply_part(
+                        connection, part, is_rewriting=is_rewriting
+                    ):
                         won[place] = True
         return won
 
@@ -125,10 +127,13 @@ class Writes:
         self,
         connection: asyncpg.Connection,
         part: Sequence[tuple[int, Change]],
-        is_rewriting: bool,  # noqa: FBT001 - private, and named at its only call
+        *,
+        is_rewriting: bool,
     ) -> list[int]:
         part = sorted(part, key=lambda placed: placed[1].old.id)
-        values = columns([_change_values(place, change, is_rewriting) for place, change in part])
+        values = columns(
+            [_change_values(place, change, is_rewriting=is_rewriting) for place, change in part]
+        )
         attempts = [
             _attempt_values(place, change.attempt) for place, change in part if change.attempt
         ]
@@ -294,7 +299,8 @@ def _state_values(timer: Timer) -> tuple[Any, ...]:
 def _change_values(
     place: int,
     change: Change,
-    is_rewriting: bool,  # noqa: FBT001 - private, and named at its only call
+    *,
+    is_rewriting: bool,
 ) -> tuple[Any, ...]:
     timer = change.new
     moved = (
