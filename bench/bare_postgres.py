@@ -19,8 +19,8 @@ import uvloop
 from bench.backlog import far_timers
 from bench.databases.postgres_rows import TABLES, Row
 from duetime.stores.codec import to_columns
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_statements import NEW_STATE, NEW_TIMER
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.statements import NEW_STATE, NEW_TIMER
 
 _KINDS = {**NEW_TIMER, **NEW_STATE}
 

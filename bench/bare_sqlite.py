@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.backlog import far_timers
 from bench.databases.sqlite import INSERTING
 from duetime.stores.codec import to_columns
-from duetime.stores.sqlite_file import open_writer
+from duetime.stores.sqlite.file import open_writer
 
 
 def rows_per_second(path: Path, count: int, size: int) -> float:

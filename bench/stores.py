@@ -17,8 +17,8 @@ from duetime import ids, model
 from duetime.model import HttpCallback, Kind, Outcome, Spec, Timer
 from duetime.stores import Change, Insert
 from duetime.stores.codec import COLUMNS, to_columns
-from duetime.stores.sqlite import SqliteStore
-from duetime.stores.sqlite_file import open_writer
+from duetime.stores.sqlite.file import open_writer
+from duetime.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 

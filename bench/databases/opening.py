@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.databases import Databases
 from bench.databases.sqlite import SqliteFiles
 from bench.machine import disk_of
-from duetime.stores.postgres_address import EXAMPLE, SCHEMES, Address
+from duetime.stores.postgres.address import EXAMPLE, SCHEMES, Address
 
 if TYPE_CHECKING:
     from tests.servers.postgres import PostgresServer

@@ -15,9 +15,9 @@ from bench.databases.postgres_rows import TABLES
 from bench.usage import tree_cpu_seconds
 from duetime.model import Status
 from duetime.stores.codec import to_columns
-from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_errors import translated
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.errors import translated
+from duetime.stores.postgres.store import PostgresStore
 
 AT_ONCE = 20_000
 SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_wal_size")

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from duetime.stores.codec import COLUMNS
-from duetime.stores.postgres_statements import NEW_STATE, NEW_TIMER
+from duetime.stores.postgres.statements import NEW_STATE, NEW_TIMER
 
 Row = tuple[Any, ...]
 

@@ -16,7 +16,7 @@ from bench.databases import BareInsert, Database, Extent
 from bench.machine import disk_of
 from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
-from duetime.stores.sqlite_file import open_writer
+from duetime.stores.sqlite.file import open_writer
 
 AT_ONCE = 5_000
 

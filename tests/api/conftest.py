@@ -14,7 +14,7 @@ from duetime.model import Callback
 from duetime.service import Service
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, RecordingSender
 from tests.api.client import KEY, Api
 

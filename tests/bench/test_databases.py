@@ -11,7 +11,7 @@ from bench.process import started
 from duetime.model import Status
 from duetime.stores import Query
 from duetime.stores.opening import open_store
-from duetime.stores.postgres_address import Address
+from duetime.stores.postgres.address import Address
 from tests.servers.value import value
 
 KINDS = ("sqlite", "postgres-18")

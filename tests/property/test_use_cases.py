@@ -28,7 +28,7 @@ from duetime.requests import CreateTimer, HttpCallbackBody, RetryPolicyBody, Upd
 from duetime.service import Service
 from duetime.stores import Change, Query, Store
 from duetime.stores.memory import MemoryStore
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, RecordingSender
 
 TENANT = "default"

@@ -10,9 +10,9 @@ import pytest
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import open_store
-from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres_address import Address
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.store import PostgresStore
+from duetime.stores.sqlite.store import SqliteStore
 from tests.servers.desk import POSTGRES
 from tests.servers.fixtures import FreshSchema
 from tests.system.service import eventually

@@ -7,7 +7,7 @@ import pytest
 from duetime.errors import ConfigurationError
 from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import open_store
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite.store import SqliteStore
 
 
 @pytest.mark.parametrize(

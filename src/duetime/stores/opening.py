@@ -35,7 +35,7 @@ def open_store(
             raise ConfigurationError(
                 f"a sqlite URL must name a file after sqlite:///; {_SUPPORTED}"
             )
-        from duetime.stores.sqlite import SqliteStore  # noqa: PLC0415
+        from duetime.stores.sqlite.store import SqliteStore  # noqa: PLC0415
 
         return SqliteStore(path, synchronous=sqlite_synchronous)
     if separator and scheme in {"postgresql", "postgres"}:
@@ -46,8 +46,8 @@ def open_store(
 
 def _open_postgres(url: str, schema: str | None, pool_size: int | None) -> Store:
     try:
-        from duetime.stores.postgres import PostgresStore  # noqa: PLC0415
-        from duetime.stores.postgres_address import Address  # noqa: PLC0415
+        from duetime.stores.postgres.address import Address  # noqa: PLC0415
+        from duetime.stores.postgres.store import PostgresStore  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
             "PostgreSQL needs its driver: install it with pip install 'duetime[postgres]'"

@@ -5,8 +5,9 @@ import asyncio
 import asyncpg
 import pytest
 
-from duetime.stores import News, Waking, postgres_news
-from duetime.stores.postgres_news import ANNOUNCING, channel_of, payloads
+from duetime.stores import News, Waking
+from duetime.stores.postgres import news
+from duetime.stores.postgres.news import ANNOUNCING, channel_of, payloads
 from tests.factories import make_timer
 
 ABOUT_NODES = News(is_about_nodes=True)
@@ -23,7 +24,7 @@ FAILURES = [
 @pytest.fixture
 async def heard(postgres, monkeypatch):
     """What a listener hears, once it listens."""
-    monkeypatch.setattr(postgres_news, "RECONNECT_EVERY", 0.01)
+    monkeypatch.setattr(news, "RECONNECT_EVERY", 0.01)
     queue = asyncio.Queue()
     postgres.listen(queue.put_nowait)
     async with asyncio.timeout(30):
@@ -110,9 +111,9 @@ async def test_closing_ends_the_listening(postgres, session, heard):
 
 async def test_whoever_cannot_connect_goes_on_trying(postgres, session, monkeypatch):
     """A listener that finds no server is not lost: it hears as soon as there is one."""
-    monkeypatch.setattr(postgres_news, "RECONNECT_EVERY", 0.01)
+    monkeypatch.setattr(news, "RECONNECT_EVERY", 0.01)
     tries = []
-    connect = postgres_news.connect
+    connect = news.connect
 
     async def connect_at_last(address):
         tries.append(address)
@@ -120,7 +121,7 @@ async def test_whoever_cannot_connect_goes_on_trying(postgres, session, monkeypa
             raise FAILURES[len(tries) - 1]
         return await connect(address)
 
-    monkeypatch.setattr(postgres_news, "connect", connect_at_last)
+    monkeypatch.setattr(news, "connect", connect_at_last)
     queue = asyncio.Queue()
     postgres.listen(queue.put_nowait)
     async with asyncio.timeout(10):

@@ -29,8 +29,8 @@ from duetime.stores.codec import (
     to_columns,
     to_json,
 )
-from duetime.stores.sqlite_reads import FINISHED, get, get_by_key, in_shards
-from duetime.stores.sqlite_values import fill_up, parts, values_list
+from duetime.stores.sqlite.reads import FINISHED, get, get_by_key, in_shards
+from duetime.stores.sqlite.values import fill_up, parts, values_list
 from duetime.stores.waves import waves
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import asyncpg
 
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_session import connect
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.session import connect
 
 # Seconds to end a session in, and between two looks whether it is gone.
 SETTLE_WITHIN = 5.0

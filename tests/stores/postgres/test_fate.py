@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from duetime.errors import StoreUnavailable, Unanswered
-from duetime.stores import postgres_fate, postgres_pool
-from duetime.stores.postgres_fate import session_of, settle
+from duetime.stores.postgres import fate, pool
+from duetime.stores.postgres.fate import session_of, settle
 from tests.factories import claim_of, insert, make_timer
 from tests.stores.conftest import until_waiting
 
@@ -47,7 +47,7 @@ async def test_what_may_still_land_is_said_to(postgres, session, monkeypatch):
     async def in_vain(*_):
         return False
 
-    monkeypatch.setattr(postgres_pool, "settle", in_vain)
+    monkeypatch.setattr(pool, "settle", in_vain)
     _timer, write = await waiting_write(postgres, session)
     await lose_connection(postgres)
     with pytest.raises(Unanswered, match="not known whether"):
@@ -57,7 +57,7 @@ async def test_what_may_still_land_is_said_to(postgres, session, monkeypatch):
 
 async def test_a_failure_that_the_server_tells_is_certain(postgres, session, monkeypatch):
     """Nobody is ended for it."""
-    monkeypatch.setattr(postgres_pool, "settle", None)  # calling it would fail
+    monkeypatch.setattr(pool, "settle", None)  # calling it would fail
     _timer, write = await waiting_write(postgres, session)
     await session.execute(
         "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
@@ -83,5 +83,5 @@ async def test_a_server_that_is_away_settles_nothing(postgres, monkeypatch):
     async def refused(_):
         raise ConnectionRefusedError("nobody there")
 
-    monkeypatch.setattr(postgres_fate, "connect", refused)
-    assert not await settle(postgres._pool._address, postgres_fate.Session(1, "now"))
+    monkeypatch.setattr(fate, "connect", refused)
+    assert not await settle(postgres._pool._address, fate.Session(1, "now"))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from duetime import ids
 from duetime.stores import Change, Insert, Query, Record
-from duetime.stores.postgres_values import columns, escaped, shard_set, unescaped
+from duetime.stores.postgres.values import columns, escaped, shard_set, unescaped
 from tests.factories import (
     NOW,
     claimed,

@@ -27,7 +27,7 @@ from duetime.stores.codec import (
     to_timer,
 )
 from duetime.stores.portions import portions
-from duetime.stores.sqlite_values import LONGEST, fill_up, parts, values_list
+from duetime.stores.sqlite.values import LONGEST, fill_up, parts, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"

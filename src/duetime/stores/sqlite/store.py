@@ -1,11 +1,11 @@
 """The embedded store: timers in one SQLite file, on the machine's own disk.
 
-Writes go through one thread, many to a commit (``sqlite_writer``); reads run beside it on a few
+Writes go through one thread, many to a commit (``writer``); reads run beside it on a few
 connections of their own, and in WAL mode neither waits for the other. A read begun after a write
 was acknowledged sees it. Several processes of one machine may share a file.
 
 These threads need Python's lock only briefly, but a busy event loop can keep it from them for
-some milliseconds each time they ask; so they ask as seldom as can be (``sqlite_writes``).
+some milliseconds each time they ask; so they ask as seldom as can be (``writes``).
 """
 
 import asyncio
@@ -20,10 +20,9 @@ from duetime.clock import Millis
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
-from duetime.stores import sqlite_reads as reads
-from duetime.stores import sqlite_writes as writes
-from duetime.stores.sqlite_file import SYNCHRONOUS, open_reader, open_writer, translated
-from duetime.stores.sqlite_writer import Writer
+from duetime.stores.sqlite import reads, writes
+from duetime.stores.sqlite.file import SYNCHRONOUS, open_reader, open_writer, translated
+from duetime.stores.sqlite.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,10 +17,10 @@ from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Timer
 from duetime.stores import Change, Insert, Key, Record
-from duetime.stores import postgres_statements as statements
 from duetime.stores.codec import progress_text, to_json
-from duetime.stores.postgres_reads import FINISHED, Reads
-from duetime.stores.postgres_values import columns, escaped, escaped_or_none, uuids
+from duetime.stores.postgres import statements
+from duetime.stores.postgres.reads import FINISHED, Reads
+from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
 from duetime.stores.waves import waves
 
 LONGEST = 1_000  # rows in a statement

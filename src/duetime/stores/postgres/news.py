@@ -13,9 +13,9 @@ import msgspec
 
 from duetime.errors import StoreUnavailable
 from duetime.stores import News
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_errors import translated
-from duetime.stores.postgres_session import ANSWER_WITHIN, connect
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.errors import translated
+from duetime.stores.postgres.session import ANSWER_WITHIN, connect
 
 # A payload ends at 8,000 bytes, and a line takes about 80.
 _LINES = 80

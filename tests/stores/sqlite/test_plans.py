@@ -7,8 +7,7 @@ import pytest
 from duetime import ids
 from duetime.model import Status
 from duetime.stores import Query
-from duetime.stores import sqlite_reads as reads
-from duetime.stores import sqlite_writes as writes
+from duetime.stores.sqlite import reads, writes
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 
 from duetime import ids
 from duetime.model import Status
-from duetime.stores import Query, postgres_session
-from duetime.stores import postgres_statements as statements
+from duetime.stores import Query
 from duetime.stores.opening import open_store
-from duetime.stores.postgres_reads import Reads
-from duetime.stores.postgres_values import shard_set
-from duetime.stores.postgres_writes import Writes
+from duetime.stores.postgres import session, statements
+from duetime.stores.postgres.reads import Reads
+from duetime.stores.postgres.values import shard_set
+from duetime.stores.postgres.writes import Writes
 from tests.factories import NOW
 from tests.servers.desk import POSTGRES
 
@@ -81,7 +81,7 @@ class Plans:
 
     async def of(self, statement, values=None):
         """The plan for these values; without any, the one that must do for all."""
-        connection = await asyncpg.connect(self._server, server_settings=postgres_session.SETTINGS)
+        connection = await asyncpg.connect(self._server, server_settings=session.SETTINGS)
         try:
             if values is not None:
                 text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement}", *values)

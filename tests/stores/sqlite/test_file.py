@@ -10,10 +10,10 @@ import pytest
 
 from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.stores import sqlite_file
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.schema import Migration, migrations
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite import file
+from duetime.stores.sqlite.store import SqliteStore
 from tests.factories import claim_of, insert, make_timer
 
 KNOWN = migrations("sqlite")
@@ -75,7 +75,7 @@ async def test_timers_of_the_first_schema_go_on(database):
     del old["weight"]
     names = ", ".join(f'"{name}"' for name in old)
     connection = sqlite3.connect(database, isolation_level=None)
-    sqlite_file.migrate(connection, database, KNOWN[:1])
+    file.migrate(connection, database, KNOWN[:1])
     connection.execute(
         f"INSERT INTO timers ({names}) VALUES ({', '.join('?' * len(old))})", list(old.values())
     )
@@ -129,8 +129,8 @@ async def test_an_older_schema_is_brought_up_to_date(sqlite, database):
         len(KNOWN) + 1, "colours", "CREATE TABLE a (b); -- first\nCREATE TABLE c (d);"
     )
     connection = sqlite3.connect(database, isolation_level=None)
-    sqlite_file.migrate(connection, database, [*KNOWN, newer])
-    sqlite_file.migrate(connection, database, [*KNOWN, newer])
+    file.migrate(connection, database, [*KNOWN, newer])
+    file.migrate(connection, database, [*KNOWN, newer])
     connection.close()
     assert query(database, "SELECT name FROM schema_history")[-1] == ("colours",)
     assert query(database, "SELECT count(*) FROM c") == [(0,)]
@@ -142,7 +142,7 @@ def test_a_failing_migration_changes_nothing(database):
     broken = Migration(len(KNOWN) + 1, "broken", "CREATE TABLE a (b);\nCREATE TABLE a (b);")
     connection = sqlite3.connect(database, isolation_level=None)
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
-        sqlite_file.migrate(connection, database, [*KNOWN, broken])
+        file.migrate(connection, database, [*KNOWN, broken])
     connection.close()
     assert query(database, "SELECT name FROM sqlite_schema") == []
 
@@ -176,7 +176,7 @@ def test_many_processes_migrate_one_new_file_at_once(database):
     """The same holds for processes."""
     script = (
         "import asyncio, sys\n"
-        "from duetime.stores.sqlite import SqliteStore\n"
+        "from duetime.stores.sqlite.store import SqliteStore\n"
         "async def main():\n"
         "    store = SqliteStore(sys.argv[1])\n"
         "    sys.stdin.read()\n"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
-from duetime.stores.sqlite_file import translate
+from duetime.stores.sqlite.file import translate
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 BatchWork: TypeAlias = Callable[[sqlite3.Connection, Sequence[Any]], list[Any]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from duetime.stores.postgres_address import Address
+from duetime.stores.postgres.address import Address
 
 # Seconds. The server gives up before we do, so that it can say why.
 CONNECT_WITHIN = 5.0

@@ -6,9 +6,9 @@ import pytest
 from asyncpg import connect_utils
 
 from duetime.errors import ConfigurationError
-from duetime.stores import postgres_address
 from duetime.stores.opening import open_store
-from duetime.stores.postgres_address import Address
+from duetime.stores.postgres import address
+from duetime.stores.postgres.address import Address
 from tests.servers.postgres import AUTHORITY
 
 HERE = "postgresql://ann:s3cret@db.example:6432/timers"
@@ -90,7 +90,7 @@ def test_a_single_host_is_taken_as_it_is():
     assert "target_session_attrs" not in Address.parse(HERE).dsn
 
 
-@pytest.mark.parametrize("option", sorted(postgres_address._PASSED_ON - {"options"}))
+@pytest.mark.parametrize("option", sorted(address._PASSED_ON - {"options"}))
 def test_the_driver_knows_what_is_passed_on(option):
     """None of them ends up as a setting of the session, which the server would refuse."""
     values = {
@@ -102,7 +102,7 @@ def test_the_driver_knows_what_is_passed_on(option):
         "sslnegotiation": "postgres",
         "gsslib": "gssapi",
         "target_session_attrs": "any",
-        **dict.fromkeys(postgres_address._FILES, str(AUTHORITY)),
+        **dict.fromkeys(address._FILES, str(AUTHORITY)),
     }
     query = {"sslmode": "disable", option: values.get(option, "x")}
     _, rest = understood(Address.parse(f"{HERE}?{urlencode(query)}"))

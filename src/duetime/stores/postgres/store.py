@@ -15,13 +15,13 @@ from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_news import ANNOUNCING, Listener, channel_of, payloads
-from duetime.stores.postgres_pool import Pool
-from duetime.stores.postgres_reads import Reads
-from duetime.stores.postgres_schema import MIGRATE_WITHIN, migrate
-from duetime.stores.postgres_values import shard_set
-from duetime.stores.postgres_writes import Writes
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.news import ANNOUNCING, Listener, channel_of, payloads
+from duetime.stores.postgres.pool import Pool
+from duetime.stores.postgres.reads import Reads
+from duetime.stores.postgres.schema import MIGRATE_WITHIN, migrate
+from duetime.stores.postgres.values import shard_set
+from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import migrations
 
 SEARCH_WITHIN = 15.0  # seconds until a search begins, while others are under way

@@ -6,11 +6,13 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.stores import Insert, Query, Record, postgres_pool, postgres_session
-from duetime.stores import postgres as store_module
-from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_pool import Pool
+from duetime.stores import Insert, Query, Record
+from duetime.stores.postgres import pool as pools
+from duetime.stores.postgres import session as sessions
+from duetime.stores.postgres import store as store_module
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.pool import Pool
+from duetime.stores.postgres.store import PostgresStore
 from tests.factories import NOW, claim_of, insert, make_timer
 from tests.servers.desk import POSTGRES
 from tests.stores.conftest import somebody, until_waiting
@@ -66,7 +68,7 @@ async def test_connections_are_kept(pool):
 
 async def test_whoever_waits_too_long_is_told_what_to_do(pool, monkeypatch):
     """The message names the setting, and the connections go on working."""
-    monkeypatch.setattr(postgres_pool, "FREE_WITHIN", 0.01)
+    monkeypatch.setattr(pools, "FREE_WITHIN", 0.01)
     works, tasks = await started(pool)
     with pytest.raises(StoreUnavailable, match=r"all 2 connections .* in use.*raise pool_size"):
         await pid(pool)
@@ -170,7 +172,7 @@ async def test_a_connection_that_cannot_be_opened_gives_its_place_back(pool, mon
         raise ConnectionRefusedError("refused")
 
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_pool, "connect", refuse)
+        patch.setattr(pools, "connect", refuse)
         for _ in range(SIZE + 1):
             with pytest.raises(StoreUnavailable, match="refused"):
                 await pid(pool)
@@ -204,7 +206,7 @@ async def test_whoever_is_killed_while_working_is_told(pool, session):
 
 async def test_an_answer_that_never_comes_is_given_up(pool, monkeypatch):
     """Also where the server does not: a cut line says nothing."""
-    monkeypatch.setattr(postgres_pool, "MARGIN", 0.0)
+    monkeypatch.setattr(pools, "MARGIN", 0.0)
     before = await pid(pool)
     with pytest.raises(StoreUnavailable, match="no answer in time"):
         await pool.run(lambda connection: asyncio.Event().wait(), 0.01)
@@ -238,7 +240,7 @@ async def test_closing_waits_for_what_is_under_way(postgres_url):
 
 async def test_a_lock_of_somebody_else_is_a_bounded_wait(postgres_url, session, monkeypatch):
     """The caller learns that it was a lock; once it is gone, the same call goes through."""
-    monkeypatch.setitem(postgres_session.SETTINGS, "lock_timeout", "50")
+    monkeypatch.setitem(sessions.SETTINGS, "lock_timeout", "50")
     store = PostgresStore(Address.parse(postgres_url))
     await store.migrate()
     timer = make_timer()
@@ -253,7 +255,7 @@ async def test_a_lock_of_somebody_else_is_a_bounded_wait(postgres_url, session, 
 
 async def test_a_slow_statement_is_given_up(postgres_url, session, monkeypatch):
     """The server ends it, the caller learns why, and nothing was written."""
-    monkeypatch.setitem(postgres_session.SETTINGS, "statement_timeout", "100")
+    monkeypatch.setitem(sessions.SETTINGS, "statement_timeout", "100")
     store = PostgresStore(Address.parse(postgres_url))
     await store.migrate()
     await session.execute(

@@ -11,7 +11,7 @@ from duetime.model import Attempt, Event, Outcome, Progress, Status, Timer
 from duetime.stores import Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import SCALARS, decode_event, prefix_end, to_timer
 from duetime.stores.portions import portions
-from duetime.stores.postgres_values import escaped, escaped_or_none, unescaped, uuids
+from duetime.stores.postgres.values import escaped, escaped_or_none, unescaped, uuids
 
 # The planner takes a partial index only where the query implies its condition.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"

@@ -9,7 +9,7 @@ import pytest
 
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.opening import open_store
-from duetime.stores.postgres_errors import spoils_connection, translated
+from duetime.stores.postgres.errors import spoils_connection, translated
 from tests.ports import free_port
 
 DRIVER_ERRORS = sorted(
@@ -118,7 +118,7 @@ async def test_no_message_holds_the_password(postgres_url):
 async def test_a_missing_driver_is_named(monkeypatch):
     """Whoever installed without the driver is told how to get it."""
     for name in [*sys.modules]:
-        if name.startswith("duetime.stores.postgres"):
+        if name.startswith("duetime.stores.postgres.store"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'duetime\[postgres\]'"):

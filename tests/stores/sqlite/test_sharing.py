@@ -11,14 +11,15 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.stores import Insert, sqlite_file
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores import Insert
+from duetime.stores.sqlite import file
+from duetime.stores.sqlite.store import SqliteStore
 from tests.factories import NOW, claim_of, insert, make_timer
 
 WRITER = """
 import asyncio, json, os, signal, sys
 from duetime.stores import Insert
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite.store import SqliteStore
 from tests.factories import claim_of, make_timer
 
 async def main():
@@ -117,7 +118,7 @@ async def test_a_write_waits_for_another_writer(sqlite, stranger):
 
 async def test_a_lock_that_stays_is_told(database, monkeypatch):
     """A file that is locked for too long is unavailable, and usable again afterwards."""
-    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(file, "BUSY_SECONDS", 0.01)
     store = SqliteStore(database)
     await store.migrate()
     stranger = sqlite3.connect(database, isolation_level=None)

@@ -7,8 +7,8 @@ import pytest
 
 from duetime import ids
 from duetime.stores import Change, Insert, News, Query, Record, Waking
-from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres_address import Address
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.store import PostgresStore
 from tests.factories import (
     NOW,
     claim_of,

@@ -9,10 +9,10 @@ import pytest
 from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores import Change, News, Query, Record, Waking
-from duetime.stores import postgres as store_module
-from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_schema import migrate
+from duetime.stores.postgres import store as store_module
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.schema import migrate
+from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.schema import Migration, migrations
 from tests.factories import NOW, claim_of, claimed, completed, insert, make_attempt, make_timer
 from tests.stores.conftest import somebody

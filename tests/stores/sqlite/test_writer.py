@@ -8,8 +8,8 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores import Change, Insert
-from duetime.stores.sqlite import SqliteStore
-from duetime.stores.sqlite_file import translate
+from duetime.stores.sqlite.file import translate
+from duetime.stores.sqlite.store import SqliteStore
 from tests.factories import (
     NOW,
     claim_of,

@@ -13,10 +13,10 @@ from typing import TypeVar
 import asyncpg
 
 from duetime.errors import StoreUnavailable, Unanswered, not_known
-from duetime.stores.postgres_address import Address
-from duetime.stores.postgres_errors import meaning, spoils_connection, translated
-from duetime.stores.postgres_fate import Session, session_of, settle
-from duetime.stores.postgres_session import ANSWER_WITHIN, connect
+from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.errors import meaning, spoils_connection, translated
+from duetime.stores.postgres.fate import Session, session_of, settle
+from duetime.stores.postgres.session import ANSWER_WITHIN, connect
 
 T = TypeVar("T")
 

@@ -1,0 +1,8 @@
+"""SQLite: ``store.py`` is the store, and every other file one noun that it is made of.
+
+| file | its noun |
+|---|---|
+| `file.py` | the database file, and connections to it |
+| `reads.py`, `writes.py`, `values.py` | questions, changes, their values |
+| `writer.py` | the one thread that writes, many to a commit |
+"""
