@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.servers.desk import DESK, POSTGRES, Offer
+from tests.servers.desk import DESK, Offer
+from tests.servers.kinds import KINDS
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -15,7 +16,7 @@ EMBEDDED = {
     "memory": "in-process reference",
     "sqlite": f"SQLite {sqlite3.sqlite_version}",
 }
-_ENGINE = re.compile(r"\[(" + "|".join((*EMBEDDED, *POSTGRES)) + r")\b")
+_ENGINE = re.compile(r"\[(" + "|".join((*EMBEDDED, *KINDS)) + r")\b")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -26,7 +27,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     terminalreporter.section("engines")
     offers = terminalreporter.config.pluginmanager.get_plugin(DESK).offers
-    for engine in (*EMBEDDED, *POSTGRES):
+    for engine in (*EMBEDDED, *KINDS):
         offer = offers.get(engine, Offer())
         version = EMBEDDED.get(engine) or offer.version
         name = f"{engine} ({version})" if version else engine
@@ -52,7 +53,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for engine in _ENGINE.findall(report.nodeid)
     }
     # `-m "not server"` leaves servers out on purpose; a whole run must have them all.
-    needed = EMBEDDED.keys() if session.config.option.markexpr else {*EMBEDDED, *POSTGRES}
+    needed = EMBEDDED.keys() if session.config.option.markexpr else {*EMBEDDED, *KINDS}
     if missing := needed - ran:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.line(f"CI needs every engine; missing: {', '.join(sorted(missing))}", red=True)

@@ -9,7 +9,7 @@ from duetime.cli.receiver import Arrival, running_receiver
 from tests.cluster.conftest import POSTGRES
 from tests.cluster.nodes import Cluster, running_cluster
 from tests.cluster.waiting import until
-from tests.servers.fixtures import FreshSchema, OwnPgbouncer, OwnPostgres
+from tests.servers.fixtures import FreshDatabase, OwnPgbouncer, OwnPostgres
 from tests.system.service import ServiceProcess, eventually
 
 pytestmark = pytest.mark.slow
@@ -62,10 +62,10 @@ async def starters(cluster: Cluster, timers: set[str]) -> str:
 
 
 async def test_news_reach_the_node_that_looks_after_a_timer(
-    tmp_path: Path, fresh_schema: FreshSchema
+    tmp_path: Path, fresh_database: FreshDatabase
 ):
     """Due in 50 ms, made elsewhere, and no poll would find it: LISTEN and NOTIFY do."""
-    url = await fresh_schema(POSTGRES)
+    url = await fresh_database(POSTGRES)
     async with running_cluster(tmp_path, url, count=2, POLL_INTERVAL=NEVER) as cluster:
         others, arrivals = await fired(cluster)
         assert len(others) > COUNT // 10

@@ -6,7 +6,10 @@
 | `debian.py` | Debian's packages, unpacked into `.cache/servers` without installing them |
 | `account.py` | who a server runs as, since PostgreSQL refuses to run as root |
 | `keeper.py`, `kept.py` | what ends a server whose owner is gone, and the owner's side of it |
-| `postgres.py`, `pgbouncer.py` | the servers |
+| `server.py` | a server: started, stopped, crashed, paused |
+| `postgres.py`, `pgbouncer.py` | one kind each |
+| `kinds.py` | the kinds there are |
+| `processes.py` | the processes of this machine |
 | `desk.py` | one server of each kind, shared by the processes of a test run |
 | `fixtures.py` | what pytest sees of all this; nothing else here knows pytest |
 

@@ -2,12 +2,16 @@
 
 import sys
 
-from tests.servers.installs import INSTALLS
+from tests.servers.installs import pgbouncer
+from tests.servers.kinds import KINDS
 from tests.servers.unavailable import Unavailable
 
-for name, find in INSTALLS.items():
+for name, install in {
+    **{name: kind.install for name, kind in KINDS.items()},
+    "pgbouncer": pgbouncer,
+}.items():
     try:
-        find()
+        install()
     except Unavailable as reason:
         # Not an error here: the tests say what they left out, and CI fails over it.
         print(f"servers: {name} cannot be had: {reason}", file=sys.stderr, flush=True)

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
-from tests.servers.installs import INSTALLS
-from tests.servers.postgres import PostgresServer
+from tests.servers.kinds import KINDS
+from tests.servers.server import Server
 from tests.servers.unavailable import Unavailable
 
 DESK = "duetime-desk"  # its name among the plugins of pytest
-POSTGRES = ("postgres-18", "postgres-15")
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,14 @@ class Desk:
 
     def __init__(self) -> None:
         self.offers: dict[str, Offer] = {}
-        self._servers: list[PostgresServer] = []
-        self._lock = threading.Lock()
+        self._servers: list[Server] = []
+        self._locks = {engine: threading.Lock() for engine in KINDS}  # some start slowly
         self._listener: Listener | None = None
         self._folder = Path(tempfile.gettempdir()) / f"duetime-desk-{secrets.token_hex(8)}"
 
     def ask(self, engine: str) -> Offer:
         """The server of this kind, started if nobody asked before."""
-        with self._lock:
+        with self._locks[engine]:
             if engine not in self.offers:
                 self.offers[engine] = self._start(engine)
             return self.offers[engine]
@@ -58,33 +57,32 @@ class Desk:
 
     def close(self) -> None:
         """End all servers."""
-        with self._lock:
-            for server in self._servers:
-                server.close()
-            self._servers.clear()
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
         if self._listener is not None:
             self._listener.close()
             self._folder.rmdir()
 
     def _start(self, engine: str) -> Offer:
         try:
-            server = PostgresServer(INSTALLS[engine]())
+            server = KINDS[engine].start()
             self._servers.append(server)
-            server.start()
         except Unavailable as reason:
             return Offer(reason=str(reason))
         except Exception as error:  # noqa: BLE001 - whoever asked must get an answer
             return Offer(failure=f"it did not start: {error}")
-        return Offer(server.url(), f"PostgreSQL {server.version}")
+        return Offer(server.url(), f"{KINDS[engine].title} {server.version}")
 
     def _serve(self, listener: Listener) -> None:
         with suppress(OSError):  # The desk was closed.
             while True:
-                with listener.accept() as connection:
-                    self._answer(connection)
+                threading.Thread(
+                    target=self._answer, args=(listener.accept(),), daemon=True
+                ).start()
 
     def _answer(self, connection: Connection) -> None:
-        with suppress(EOFError, OSError):  # Whoever asked may have gone.
+        with connection, suppress(EOFError, OSError):  # Whoever asked may have gone.
             connection.send(self.ask(connection.recv()))
 
 

@@ -1,26 +1,26 @@
 """What pytest sees of the servers: the desk of the run, and the fixtures that give URLs."""
 
 import os
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NoReturn
 
 import pytest
 
-from tests.servers.desk import DESK, POSTGRES, Desk, desk_at
-from tests.servers.installs import INSTALLS
+from tests.servers.desk import DESK, Desk, desk_at
+from tests.servers.installs import pgbouncer
+from tests.servers.kinds import KINDS, Kind
 from tests.servers.pgbouncer import Pgbouncer
 from tests.servers.postgres import PostgresServer
 from tests.servers.unavailable import Unavailable
-from tests.servers.value import value
 
-FreshSchema = Callable[[str], Awaitable[str]]
+FreshDatabase = Callable[[str], Awaitable[str]]
+OwnServer = Callable[..., Any]
 OwnPostgres = Callable[..., PostgresServer]
 OwnPgbouncer = Callable[[PostgresServer], Pgbouncer]
 
 _EMBEDDED = {"memory", "sqlite"}
-_FIXTURES = {"server_url", "fresh_schema", "own_postgres", "own_pgbouncer"}
+_FIXTURES = {"server_url", "fresh_database", "own_server", "own_postgres", "own_pgbouncer"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,7 +69,7 @@ def _needs_a_server(item: pytest.Item) -> bool:
     if not _EMBEDDED.isdisjoint(params):
         return False
     fixtures = getattr(item, "fixturenames", [])
-    return not set(POSTGRES).isdisjoint(params) or not _FIXTURES.isdisjoint(fixtures)
+    return not KINDS.keys().isdisjoint(params) or not _FIXTURES.isdisjoint(fixtures)
 
 
 def _params(item: pytest.Item) -> list[object]:
@@ -99,33 +99,39 @@ def server_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 
 @pytest.fixture
-async def fresh_schema(server_url: Callable[[str], str]) -> AsyncIterator[FreshSchema]:
-    """Makes an empty schema on the run's server of a kind, and gives the URL of a store in it."""
-    made: list[tuple[str, str]] = []
+async def fresh_database(server_url: Callable[[str], str]) -> AsyncIterator[FreshDatabase]:
+    """Makes an empty database on the run's server of a kind, and gives the URL of a store in it."""
+    made: list[tuple[Kind, str]] = []
 
     async def make(engine: str) -> str:
-        url, schema = server_url(engine), f"test_{uuid.uuid4().hex}"
-        await value(url, f"create schema {schema}")
-        made.append((url, schema))
-        return f"{url}?schema={schema}"
+        kind = KINDS[engine]
+        url = await kind.make(server_url(engine))
+        made.append((kind, url))
+        return url
 
     yield make
-    for url, schema in made:
-        # A test that leaves a lock behind is told so, instead of waiting for ever.
-        await value(url, f"drop schema {schema} cascade", server_settings={"lock_timeout": "20s"})
+    for kind, url in made:
+        await kind.drop(url)
 
 
 @pytest.fixture
-def own_postgres() -> Iterator[OwnPostgres]:
-    """Starts a server that the test may stop, crash and configure as it likes."""
+def own_server() -> Iterator[OwnServer]:
+    """Starts a server that the test may stop, crash, pause and configure as it likes."""
     with ExitStack() as stack:
 
-        def start(engine: str, **options: Any) -> PostgresServer:
+        def start(engine: str, **options: Any) -> Any:
             with _leaving_out(engine):
-                server = PostgresServer(INSTALLS[engine](), **options)
-            return stack.enter_context(server)
+                server = KINDS[engine].start(**options)
+            stack.callback(server.close)
+            return server
 
         yield start
+
+
+@pytest.fixture
+def own_postgres(own_server: OwnServer) -> OwnPostgres:
+    """The same, for PostgreSQL."""
+    return own_server
 
 
 @pytest.fixture
@@ -135,7 +141,7 @@ def own_pgbouncer() -> Iterator[OwnPgbouncer]:
 
         def start(server: PostgresServer) -> Pgbouncer:
             with _leaving_out("pgbouncer"):
-                pooler = Pgbouncer(INSTALLS["pgbouncer"](), server)
+                pooler = Pgbouncer(pgbouncer(), server)
             return stack.enter_context(pooler)
 
         yield start

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,10 +86,3 @@ def _debian(*packages: str, programs: str, program: str = "postgres") -> Install
         Install(root, Path(programs)).check(program)
 
     return Install(debian.unpacked(packages, check), Path(programs))
-
-
-INSTALLS: dict[str, Callable[[], Install]] = {
-    "postgres-18": postgres_18,
-    "postgres-15": postgres_15,
-    "pgbouncer": pgbouncer,
-}

@@ -49,14 +49,19 @@ class KeptProcess:
             start_new_session=True,  # Ctrl-C reaches only the owner, who ends servers in order.
         )
 
-    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+    @property
+    def pid(self) -> int:
+        """The keeper's process, which is the parent of the server's."""
+        return self._keeper.pid
+
+    def wait_until(self, is_ready: Callable[[], bool], within: float = PATIENCE) -> None:
         """Return once it is ready; raise with what it logged if it ends or takes for ever."""
-        give_up_at = time.monotonic() + PATIENCE
+        give_up_at = time.monotonic() + within
         while not is_ready():
             if self._keeper.poll() is not None:
                 raise RuntimeError(f"the server ended while starting:\n{self._logged()}")
             if time.monotonic() > give_up_at:
-                raise RuntimeError(f"not ready after {PATIENCE:.0f} s:\n{self._logged()}")
+                raise RuntimeError(f"not ready after {within:.0f} s:\n{self._logged()}")
             time.sleep(0.02)
 
     def end(self, number: signal.Signals) -> None:

@@ -1,15 +1,11 @@
 """A PgBouncer in front of a PostgreSQL server, pooling by transaction."""
 
-import shutil
-import signal
-import socket
-from typing import Self
+from pathlib import Path
 
-from tests.ports import free_port
-from tests.servers.account import server_account
 from tests.servers.installs import Install
-from tests.servers.kept import KeptProcess, make_folder, within_reach
+from tests.servers.kept import within_reach
 from tests.servers.postgres import USER, PostgresServer
+from tests.servers.server import Server
 
 _CONFIGURATION = """\
 [databases]
@@ -27,28 +23,15 @@ max_client_conn = 200
 """
 
 
-class Pgbouncer:
+class Pgbouncer(Server):
     """Each transaction of a client may run on another connection: sessions keep nothing."""
 
+    name = "pgbouncer"
+
     def __init__(self, install: Install, server: PostgresServer) -> None:
-        self.port = free_port()
+        self._install = install
         self._server = server
-        self._account = server_account()
-        self.folder = make_folder("pgbouncer", self._account)
-        self._process: KeptProcess | None = None
-        try:
-            self._install = within_reach(install, "pgbouncer", self._account, self.folder)
-            self._configure()
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__()
 
     def url(self, database: str = "postgres", **query: str) -> str:
         """Where to reach the server through it."""
@@ -56,31 +39,14 @@ class Pgbouncer:
             f":{self._server.port}/", f":{self.port}/"
         )
 
-    def start(self) -> None:
-        """Start it, and return once it takes connections."""
-        assert self._process is None, "it is running already"
-        self._process = KeptProcess(
-            [self._install.program("pgbouncer"), self.folder / "pgbouncer.ini"],
-            env=self._install.environment,
-            account=self._account,
-            folder=self.folder,
-            farewell=signal.SIGTERM,
-        )
-        self._process.wait_until(self._is_ready)
+    def command(self) -> list[str | Path]:
+        return [self._install.program("pgbouncer"), self.folder / "pgbouncer.ini"]
 
-    def stop(self) -> None:
-        """End it at once; clients lose their connections."""
-        assert self._process is not None, "it is not running"
-        process, self._process = self._process, None
-        process.end(signal.SIGTERM)
+    def environment(self) -> dict[str, str]:
+        return self._install.environment
 
-    def close(self) -> None:
-        """End it, if it runs, and remove what it wrote."""
-        if self._process is not None:
-            self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _configure(self) -> None:
+    def set_up(self) -> None:
+        self._install = within_reach(self._install, "pgbouncer", self._account, self.folder)
         users = self.folder / "users.txt"
         users.touch(mode=0o600)
         # In the clear, since it must prove to the server that it knows the password.
@@ -90,7 +56,3 @@ class Pgbouncer:
             _CONFIGURATION.format(server_port=self._server.port, port=self.port, users=users)
         )
         self._account.own(users, configuration)
-
-    def _is_ready(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0

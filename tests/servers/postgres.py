@@ -1,19 +1,19 @@
-"""A PostgreSQL server of one's own: a new data folder on a free port, gone with its owner."""
+"""A PostgreSQL server, and the schemas that tests have on it."""
 
 import secrets
 import shutil
 import signal
 import subprocess
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 from urllib.parse import urlencode
 
-from tests.ports import free_port
-from tests.servers.account import server_account
 from tests.servers.installs import Install
-from tests.servers.kept import KeptProcess, make_folder, within_reach
+from tests.servers.kept import within_reach
+from tests.servers.server import Server
 from tests.servers.unavailable import Unavailable
+from tests.servers.value import value
 
 USER = "duetime"
 # An authority, and a certificate of it for localhost and 127.0.0.1 that is valid until 2120.
@@ -21,12 +21,19 @@ _CERTIFICATES = Path(__file__).parents[1] / "delivery" / "certificates"
 AUTHORITY = _CERTIFICATES / "authority.pem"
 
 
-class PostgresServer:
-    """It can be stopped and started again, on the same data and the same port.
+class PostgresServer(Server):
+    """A PostgreSQL server.
 
     Without ``fsync`` it is quicker and survives a crash of its own, but not one of the machine.
-    With ``tls`` it refuses connections without TLS. ``within`` is where its folder is made.
+    With ``tls`` it refuses connections without TLS.
     """
+
+    name = "postgres"
+    farewell = signal.SIGQUIT
+    stopping = signal.SIGINT  # transactions are rolled back, clients are sent away
+    # Like `pg_ctl -m immediate`: recovery replays what was committed. After a SIGKILL, those of its
+    # processes that are left would keep the next one from starting.
+    crashing = signal.SIGQUIT
 
     def __init__(
         self,
@@ -37,39 +44,13 @@ class PostgresServer:
         settings: Mapping[str, str] | None = None,
         within: Path | None = None,
     ) -> None:
-        self.port = free_port()
         self.password = secrets.token_urlsafe(16)
         self.version = install.run("postgres", "--version").split()[2]
-        self._account = server_account()
-        self.folder = make_folder("postgres", self._account, within)
-        self._data = self.folder / "data"
+        self._install = install
+        self._is_synced = fsync
         self._tls = tls
-        self._settings = {
-            "listen_addresses": "127.0.0.1",
-            "port": str(self.port),
-            "unix_socket_directories": str(self.folder),
-            "max_connections": "200",
-            "jit": "off",  # LLVM is not fetched.
-            "fsync": "on" if fsync else "off",
-            "full_page_writes": "on" if fsync else "off",
-            **({"ssl": "on"} if tls else {}),
-            **(settings or {}),
-        }
-        self._process: KeptProcess | None = None
-        try:
-            self._install = within_reach(install, "postgres", self._account, self.folder)
-            self._check_tls()
-            self._make_data()
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._settings = dict(settings or {})
+        super().__init__(within=within)
 
     def url(self, database: str = "postgres", **query: str) -> str:
         """Where to reach it as its superuser."""
@@ -81,51 +62,57 @@ class PostgresServer:
         """The process above all others of the server."""
         return int(self._status.read_text().splitlines()[0])
 
+    def command(self) -> list[str | Path]:
+        return [self._install.program("postgres"), "-D", self._data]
+
+    def environment(self) -> dict[str, str]:
+        return self._install.environment
+
     def start(self) -> None:
         """Start it, and return once it takes connections."""
-        assert self._process is None, "it is running already"
         # Left behind by a crash, its last line would say that it is ready.
         self._status.unlink(missing_ok=True)
-        self._process = KeptProcess(
-            [self._install.program("postgres"), "-D", self._data],
-            env=self._install.environment,
-            account=self._account,
-            folder=self.folder,
-            farewell=signal.SIGQUIT,
-        )
-        self._process.wait_until(self._is_ready)
-
-    def stop(self) -> None:
-        """Stop it in order: transactions are rolled back, clients are sent away."""
-        self._end(signal.SIGINT)
+        super().start()
 
     def restart_immediate(self) -> None:
-        """Crash and come back: like `pg_ctl -m immediate`, recovery replays what was committed."""
-        self._end(signal.SIGQUIT)
+        """Crash and come back."""
+        self.crash()
         self.start()
 
-    def close(self) -> None:
-        """End it at once, if it runs, and remove its data."""
-        if self._process is not None:
-            self._end(signal.SIGQUIT)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _end(self, number: signal.Signals) -> None:
-        assert self._process is not None, "it is not running"
-        process, self._process = self._process, None
-        process.end(number)
-
-    @property
-    def _status(self) -> Path:
-        return self._data / "postmaster.pid"
-
-    def _is_ready(self) -> bool:
-        """Whether the file that `pg_ctl -w` looks at says so in its last line."""
+    def is_ready(self) -> bool:
+        """Tell whether the file that `pg_ctl -w` looks at says so in its last line."""
         try:
             lines = self._status.read_text().splitlines()
         except FileNotFoundError:
             return False
         return lines[7:] != [] and lines[7].strip() == "ready"
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def _status(self) -> Path:
+        return self._data / "postmaster.pid"
+
+    @property
+    def _all_settings(self) -> dict[str, str]:
+        return {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+            "max_connections": "200",
+            "jit": "off",  # LLVM is not fetched.
+            "fsync": "on" if self._is_synced else "off",
+            "full_page_writes": "on" if self._is_synced else "off",
+            **({"ssl": "on"} if self._tls else {}),
+            **self._settings,
+        }
+
+    def set_up(self) -> None:
+        self._install = within_reach(self._install, "postgres", self._account, self.folder)
+        self._check_tls()
+        self._make_data()
 
     def _check_tls(self) -> None:
         if self._tls and not self._install.has_library("postgres", "libssl.so"):
@@ -152,7 +139,7 @@ class PostgresServer:
             raise RuntimeError(f"initdb failed:\n{error.stderr}") from error
         secret.unlink()
         with (self._data / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
+            file.writelines(f"{name} = '{value}'\n" for name, value in self._all_settings.items())
         if self._tls:
             self._add_certificate()
 
@@ -170,3 +157,17 @@ class PostgresServer:
             self._account.own(made)
         access = self._data / "pg_hba.conf"
         access.write_text("hostssl all all 127.0.0.1/32 scram-sha-256\n")
+
+
+async def make_schema(url: str) -> str:
+    """Make an empty schema on a server, and return the URL of a store in it."""
+    schema = f"test_{uuid.uuid4().hex}"
+    await value(url, f"create schema {schema}")
+    return f"{url}?schema={schema}"
+
+
+async def drop_schema(url: str) -> None:
+    """Drop what ``make_schema`` made."""
+    server, _, schema = url.partition("?schema=")
+    # A test that leaves a lock behind is told so, instead of waiting for ever.
+    await value(server, f"drop schema {schema} cascade", server_settings={"lock_timeout": "20s"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.account import server_account
-from tests.servers.installs import INSTALLS, Install
+from tests.servers.installs import Install, postgres_15
 from tests.servers.kept import make_folder, within_reach
 from tests.servers.unavailable import Unavailable
 
@@ -22,7 +22,7 @@ def test_without_apt_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path
     """It says what is missing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match=r"comes from Debian's packages, .* has no apt-get"):
-        INSTALLS["postgres-15"]()
+        postgres_15()
 
 
 def test_an_install_out_of_reach_is_copied(tmp_path: Path):

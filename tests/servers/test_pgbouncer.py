@@ -3,8 +3,8 @@
 import asyncpg
 import pytest
 
-from tests.servers.desk import POSTGRES
 from tests.servers.fixtures import OwnPgbouncer, OwnPostgres
+from tests.servers.kinds import POSTGRES
 
 
 @pytest.mark.parametrize("engine", POSTGRES)

@@ -11,19 +11,18 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.servers.desk import POSTGRES
-from tests.servers.fixtures import FreshSchema, OwnPostgres
+from tests.servers.fixtures import FreshDatabase, OwnPostgres
+from tests.servers.kinds import POSTGRES
 from tests.servers.postgres import AUTHORITY
+from tests.servers.processes import descendants
 from tests.servers.value import value
 from tests.system.service import eventually
 
 ROOT = Path(__file__).parents[2]
 OWNER = """
 import sys, time
-from tests.servers.installs import INSTALLS
-from tests.servers.postgres import PostgresServer
-server = PostgresServer(INSTALLS[sys.argv[1]]())
-server.start()
+from tests.servers.kinds import KINDS
+server = KINDS[sys.argv[1]].start()
 print(server.port, server.folder, flush=True)
 time.sleep(600)
 """
@@ -37,9 +36,9 @@ async def test_the_shared_server_answers(engine: str, server_url):
 
 
 @pytest.mark.parametrize("engine", POSTGRES)
-async def test_each_test_has_a_schema_of_its_own(engine: str, fresh_schema: FreshSchema):
+async def test_each_test_has_a_schema_of_its_own(engine: str, fresh_database: FreshDatabase):
     """Two schemas are two worlds, and the URL says which."""
-    urls = [await fresh_schema(engine) for _ in range(2)]
+    urls = [await fresh_database(engine) for _ in range(2)]
     server, schemas = urls[0].partition("?")[0], [url.partition("?schema=")[2] for url in urls]
     for schema in schemas:
         await value(server, f"create table {schema}.only_one (n int)")
@@ -107,20 +106,6 @@ async def test_it_does_not_outlive_an_owner_that_was_killed(engine: str, server_
         end(processes)
     with pytest.raises(OSError):
         await asyncio.open_connection("127.0.0.1", int(port))
-
-
-def descendants(pid: int) -> dict[int, str]:
-    """The processes below one, with their names."""
-    found: dict[int, str] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue
-        if int(rest.split()[1]) == pid:
-            child = int(stat.parent.name)
-            found |= {child: name} | descendants(child)
-    return found
 
 
 def remains(pids: Iterable[int], folder: Path) -> bool:

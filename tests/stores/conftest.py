@@ -13,23 +13,25 @@ from duetime.stores.opening import open_store
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.sqlite.store import SqliteStore
-from tests.servers.desk import POSTGRES
-from tests.servers.fixtures import FreshSchema
+from tests.servers.fixtures import FreshDatabase
+from tests.servers.kinds import KINDS, POSTGRES
 from tests.system.service import eventually
 
 # From a test's folder, and for a store on a server the URL of the test's own schema.
 STORES: dict[str, Callable[[Path, str], Store]] = {
     "memory": lambda folder, url: MemoryStore(),
     "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
-    **dict.fromkeys(POSTGRES, lambda folder, url: open_store(url)),
+    **dict.fromkeys(KINDS, lambda folder, url: open_store(url)),
 }
 HEARING = ["memory", *POSTGRES]
 
 
 @asynccontextmanager
-async def empty_store(engine: str, folder: Path, fresh_schema: FreshSchema) -> AsyncIterator[Store]:
+async def empty_store(
+    engine: str, folder: Path, fresh_database: FreshDatabase
+) -> AsyncIterator[Store]:
     """A store of one kind, ready for use."""
-    url = await fresh_schema(engine) if engine in POSTGRES else ""
+    url = await fresh_database(engine) if engine in KINDS else ""
     opened = STORES[engine](folder, url)
     try:
         await opened.migrate()
@@ -40,19 +42,19 @@ async def empty_store(engine: str, folder: Path, fresh_schema: FreshSchema) -> A
 
 @pytest.fixture(params=STORES)
 async def store(
-    request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: FreshSchema
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_database: FreshDatabase
 ) -> AsyncIterator[Store]:
     """An empty store of each kind."""
-    async with empty_store(request.param, tmp_path, fresh_schema) as opened:
+    async with empty_store(request.param, tmp_path, fresh_database) as opened:
         yield opened
 
 
 @pytest.fixture(params=HEARING)
 async def hearing_store(
-    request: pytest.FixtureRequest, tmp_path: Path, fresh_schema: FreshSchema
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_database: FreshDatabase
 ) -> AsyncIterator[Store]:
     """An empty store of each kind that passes news on."""
-    async with empty_store(request.param, tmp_path, fresh_schema) as opened:
+    async with empty_store(request.param, tmp_path, fresh_database) as opened:
         yield opened
 
 
@@ -72,9 +74,9 @@ async def sqlite(database: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture(params=POSTGRES)
-async def postgres_url(request: pytest.FixtureRequest, fresh_schema: FreshSchema) -> str:
+async def postgres_url(request: pytest.FixtureRequest, fresh_database: FreshDatabase) -> str:
     """The URL of an empty schema, on a server of each version."""
-    return await fresh_schema(request.param)
+    return await fresh_database(request.param)
 
 
 @pytest.fixture

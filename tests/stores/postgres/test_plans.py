@@ -17,7 +17,7 @@ from duetime.stores.postgres.reads import Reads
 from duetime.stores.postgres.values import shard_set
 from duetime.stores.postgres.writes import Writes
 from tests.factories import NOW
-from tests.servers.desk import POSTGRES
+from tests.servers.kinds import POSTGRES
 
 ROWS = 50_000
 SOME = shard_set([1, 2, 3])

@@ -14,7 +14,7 @@ from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.pool import Pool
 from duetime.stores.postgres.store import PostgresStore
 from tests.factories import NOW, claim_of, insert, make_timer
-from tests.servers.desk import POSTGRES
+from tests.servers.kinds import POSTGRES
 from tests.stores.conftest import somebody, until_waiting
 from tests.system.service import eventually
 

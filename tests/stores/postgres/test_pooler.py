@@ -21,7 +21,7 @@ from tests.factories import (
     make_timer,
     with_spec,
 )
-from tests.servers.desk import POSTGRES
+from tests.servers.kinds import POSTGRES
 from tests.stores.conftest import somebody, until_waiting
 
 
@@ -37,9 +37,9 @@ class SharedServer:
 
 
 @pytest.fixture(params=POSTGRES)
-async def direct_url(request, fresh_schema):
+async def direct_url(request, fresh_database):
     """The URL of an empty schema, past the pooler."""
-    return await fresh_schema(request.param)
+    return await fresh_database(request.param)
 
 
 @pytest.fixture

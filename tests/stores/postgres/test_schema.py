@@ -223,9 +223,9 @@ async def test_a_store_whose_step_fails_says_so(postgres_url, monkeypatch):
 
 
 @pytest.fixture
-async def neighbours(request, fresh_schema):
+async def neighbours(request, fresh_database):
     """Two stores in one database, each in its own schema."""
-    urls = [await fresh_schema("postgres-18") for _ in range(2)]
+    urls = [await fresh_database("postgres-18") for _ in range(2)]
     stores = [opened(url) for url in urls]
     for store in stores:
         await store.migrate()
