@@ -20,6 +20,7 @@ from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable
 from duetime.model import Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
+from duetime.stores.traits import Traits
 
 # A group's number of shards never changes; groups that nobody configured have this many.
 DEFAULT_NUM_SHARDS = 256
@@ -97,6 +98,11 @@ class Ledger:
             return stored == change.new
 
     # Reading ----------------------------------------------------------------------------------
+
+    @property
+    def traits(self) -> Traits:
+        """What the store can do."""
+        return self._store.traits
 
     async def get(self, id_: str) -> Timer | None:
         """The timer with this id."""

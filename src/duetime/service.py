@@ -39,6 +39,7 @@ from duetime.requests import (
     to_time,
 )
 from duetime.stores import Change, Key, Page, Query, Store
+from duetime.stores.traits import Traits
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
@@ -175,6 +176,11 @@ class Service:
         """The timer with this key."""
         [timer] = await self._ledger.get_by_key([key_of(tenant, group, timer_id)])
         return _found(tenant, timer)
+
+    @property
+    def traits(self) -> Traits:
+        """What the store can do."""
+        return self._ledger.traits
 
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""

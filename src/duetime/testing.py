@@ -98,6 +98,7 @@ class FlakyStore:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.traits = store.traits
         self.failing: Literal["before", "after"] | None = None
         self.calls: list[str] = []
 

@@ -164,7 +164,7 @@ def test_migrate_brings_the_schema_up_to_date(run, monkeypatch):
             done.append("closed")
 
     monkeypatch.setattr(
-        "duetime.cli.storage.open_store", lambda url, **options: done.append(url) or Store()
+        "duetime.cli.storage.open_store", lambda url, options: done.append(url) or Store()
     )
     assert run("migrate", "--database-url", "sqlite:///x.db").out == "The schema is up to date.\n"
     assert done == ["sqlite:///x.db", "migrated", "closed"]

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.errors import ConfigurationError
 from duetime.stores.memory import MemoryStore
-from duetime.stores.opening import open_store
+from duetime.stores.opening import Options, open_store
 from duetime.stores.sqlite.store import SqliteStore
 
 
@@ -28,9 +28,9 @@ def test_a_sqlite_url_names_a_file(url, path):
 
 def test_the_durability_of_sqlite_is_passed_on():
     """The setting reaches the store, and a wrong one is told."""
-    assert open_store("sqlite:///a.db", sqlite_synchronous="normal")._synchronous == "normal"
+    assert open_store("sqlite:///a.db", Options("normal"))._synchronous == "normal"
     with pytest.raises(ConfigurationError, match="synchronous"):
-        open_store("sqlite:///a.db", sqlite_synchronous="maybe")
+        open_store("sqlite:///a.db", Options("maybe"))
 
 
 @pytest.mark.parametrize("url", ["memory://", "memory:///"])

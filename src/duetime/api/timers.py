@@ -65,6 +65,7 @@ class ListParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     sort: Literal["created_at", "execute_at"] = "created_at"
     order: Literal["asc", "desc"] = "desc"
     cursor: Cursor | None = None
+    total: bool | None = None
 
 
 class AttemptParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -236,13 +237,14 @@ class Timers:
                 limit=given.limit,
                 offset=given.offset,
                 after=_place(given),
-                with_total=given.cursor is None,
+                with_total=self._counts(given),
             )
         )
-        next_cursor = None
+        place = page.stopped_at
         if len(page.timers) == given.limit:
             last = page.timers[-1]
-            next_cursor = _write_cursor((_order(given), getattr(last, given.sort), last.id))
+            place = getattr(last, given.sort), last.id
+        next_cursor = None if place is None else _write_cursor((_order(given), *place))
         data = TimerListView(
             [view(timer) for timer in page.timers],
             total=page.total,
@@ -251,6 +253,12 @@ class Timers:
             next_cursor=next_cursor,
         )
         return Reply(200, "success", data)
+
+    def _counts(self, given: ListParameters) -> bool:
+        """Tell whether to count: as asked, or on first pages where the engine can."""
+        if given.total is not None:
+            return given.total
+        return given.cursor is None and self._service.traits.counts
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get(request.tenant, _id_of(request))

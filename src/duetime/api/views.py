@@ -110,7 +110,11 @@ class TimerListView(msgspec.Struct):
 
     timers: list[TimerView]
     total: Annotated[
-        int | None, Meta(description="How many match in all; null on pages got by cursor.")
+        int | None,
+        Meta(
+            description="How many match in all; null on pages got by cursor, unless asked for by "
+            "total=true, and where the store does not count."
+        ),
     ]
     limit: int
     offset: int

@@ -25,12 +25,15 @@ An answer has one entry for each thing asked, in the order asked.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Status, Timer
+
+if TYPE_CHECKING:
+    from duetime.stores.traits import Traits
 
 
 class Key(NamedTuple):
@@ -43,10 +46,15 @@ class Key(NamedTuple):
 
 
 class Insert(msgspec.Struct, frozen=True):
-    """A timer to store, with the events that tell of it."""
+    """A timer to store, with the events that tell of it.
+
+    One that comes from another store brings its execution log along. The attempts need not be
+    written together with the timer, but before it: a timer that is there has all of them.
+    """
 
     timer: Timer
     events: tuple[Event, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -124,10 +132,16 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of a search. ``total`` counts all matches, where asked for and cheap."""
+    """One page of a search. ``total`` counts all matches, where asked for and cheap.
+
+    An engine that filters by reading along gives up after a while. Then the page is shorter than
+    its limit, perhaps empty, and ``stopped_at`` is the place of the last timer that was looked at:
+    there may be more behind it.
+    """
 
     timers: list[Timer]
     total: int | None = None
+    stopped_at: tuple[Millis, str] | None = None  # like Query.after
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +155,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 class Store(Protocol):
     """Where timers live."""
+
+    @property
+    def traits(self) -> "Traits":
+        """What this engine can do, and what it cannot."""
+        ...
 
     async def migrate(self) -> None:
         """Bring the schema up to date. Idempotent, and safe when two do it at once."""
@@ -177,7 +196,14 @@ class Store(Protocol):
         """
 
     async def search(self, query: Query) -> Page:
-        """A page of one tenant's timers. UnsupportedQuery names a filter it cannot answer."""
+        """A page of one tenant's timers. UnsupportedQuery names what it cannot answer."""
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        """Every timer there is, of all tenants, a part at a time; for moving to another store.
+
+        In an order of the store's own that never changes, behind the timer with the id ``after``,
+        also if that one is gone. An empty answer is the end.
+        """
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int

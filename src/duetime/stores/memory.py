@@ -12,10 +12,16 @@ from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED, Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.matching import matches
+from duetime.stores.traits import Traits
+
+TRAITS = Traits(engine="memory", nodes="one process", passes_news=True)
 
 
 class MemoryStore:
     """Keeps everything in memory: nothing survives the end of the process."""
+
+    traits = TRAITS
 
     def __init__(self) -> None:
         self._timers: dict[str, Timer] = {}
@@ -48,6 +54,7 @@ class MemoryStore:
             return self._timers[timer.id]
         self._timers[timer.id] = timer
         self._ids[key] = timer.id
+        self._log(insert.attempts)
         self._tell(insert.events)
         return None
 
@@ -70,11 +77,14 @@ class MemoryStore:
             return False
         self._timers[stored.id] = change.new
         if change.attempt is not None:
-            attempt = change.attempt
-            log = self._attempts.setdefault(attempt.timer, {})
-            log[attempt.occurrence, attempt.attempt] = attempt
+            self._log([change.attempt])
         self._tell(change.events)
         return True
+
+    def _log(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            log = self._attempts.setdefault(attempt.timer, {})
+            log[attempt.occurrence, attempt.attempt] = attempt
 
     def _tell(self, events: Iterable[Event]) -> None:
         self._events.update((event.id, event) for event in events)
@@ -97,17 +107,22 @@ class MemoryStore:
             by_time = timer.created_at if query.sort == "created_at" else timer.execute_at
             return by_time, timer.id
 
-        matches = [timer for timer in self._timers.values() if _matches(timer, query)]
-        total = len(matches) if query.with_total else None
+        found = [timer for timer in self._timers.values() if matches(timer, query)]
+        total = len(found) if query.with_total else None
         if query.after is not None:
             last = query.after
-            matches = [
+            found = [
                 timer
-                for timer in matches
+                for timer in found
                 if (place(timer) < last if query.descending else place(timer) > last)
             ]
-        matches.sort(key=place, reverse=query.descending)
-        return Page(matches[query.offset : query.offset + query.limit], total)
+        found.sort(key=place, reverse=query.descending)
+        return Page(found[query.offset : query.offset + query.limit], total)
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        self._check_open()
+        behind = [id_ for id_ in self._timers if after is None or id_ > after]
+        return [self._timers[id_] for id_ in sorted(behind)[:limit]]
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int
@@ -172,19 +187,3 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("the store is closed")
-
-
-def _matches(timer: Timer, query: Query) -> bool:
-    spec = timer.spec
-    return (
-        timer.tenant == query.tenant
-        and (query.status is None or timer.status is query.status)
-        and (query.group is None or timer.group == query.group)
-        and (query.tag is None or query.tag in spec.tags)
-        and (query.name_prefix is None or (spec.name or "").startswith(query.name_prefix))
-        and (query.correlation_id is None or spec.correlation_id == query.correlation_id)
-        and (query.created_after is None or timer.created_at >= query.created_after)
-        and (query.created_before is None or timer.created_at < query.created_before)
-        and (query.execute_after is None or timer.execute_at >= query.execute_after)
-        and (query.execute_before is None or timer.execute_at < query.execute_before)
-    )

@@ -1,55 +1,92 @@
 """From a URL to a store: the only place in the package that names the concrete ones."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+from duetime.clock import Millis
 from duetime.errors import ConfigurationError
 from duetime.stores import Store
 
-_SUPPORTED = (
-    "this version supports sqlite:///relative/path.db, sqlite:////absolute/path.db, "
-    "postgresql://user:password@host:5432/database, "
-    "and memory:// (nothing survives the process: for tests and trials)"
+
+class Options(NamedTuple):
+    """What settings say beside the URL; a store takes of them what concerns it."""
+
+    sqlite_synchronous: str = "full"
+    schema: str | None = None
+    pool_size: int | None = None
+    retention: Millis | None = None  # for how long finished timers are kept
+
+
+class Engine(NamedTuple):
+    """One kind of store: what its URLs look like, and how one is made of them."""
+
+    schemes: tuple[str, ...]
+    example: str
+    open: Callable[[str, Options], Store]
+    extra: str | None = None  # what brings its driver
+
+
+def _memory(url: str, _options: Options) -> Store:
+    from duetime.stores.memory import MemoryStore  # noqa: PLC0415
+
+    if url.partition("://")[2].strip("/"):
+        raise ConfigurationError(f"memory:// takes no name; {_supported()}")
+    return MemoryStore()
+
+
+def _sqlite(url: str, options: Options) -> Store:
+    from duetime.stores.sqlite.store import SqliteStore  # noqa: PLC0415
+
+    rest = url.partition("://")[2]
+    path = rest.removeprefix("/")
+    if path == rest or not path or path.startswith(":"):
+        raise ConfigurationError(f"a sqlite URL must name a file after sqlite:///; {_supported()}")
+    return SqliteStore(path, synchronous=options.sqlite_synchronous)
+
+
+def _postgres(url: str, options: Options) -> Store:
+    from duetime.stores.postgres.address import Address  # noqa: PLC0415
+    from duetime.stores.postgres.store import PostgresStore  # noqa: PLC0415
+
+    return PostgresStore(Address.parse(url, schema=options.schema, pool_size=options.pool_size))
+
+
+ENGINES = (
+    Engine(("sqlite",), "sqlite:///relative/path.db, sqlite:////absolute/path.db", _sqlite),
+    Engine(
+        ("postgresql", "postgres"),
+        "postgresql://user:password@host:5432/database",
+        _postgres,
+        "postgres",
+    ),
+    Engine(("memory",), "memory:// (nothing survives the process: for tests and trials)", _memory),
 )
 
 
-def open_store(
-    url: str,
-    *,
-    sqlite_synchronous: str = "full",
-    schema: str | None = None,
-    pool_size: int | None = None,
-) -> Store:
+def open_store(url: str, options: Options = Options()) -> Store:  # noqa: B008 - it is frozen
     """Make the store that a URL names; its ``migrate`` connects it.
 
     ``sqlite:///data/duetime.db`` is relative to the working directory, and one more slash makes
-    it absolute. ``memory://`` is not durable. ``schema`` and ``pool_size`` are PostgreSQL's, unless
-    its URL names others. Messages never repeat the URL, for it may hold a
-    password.
+    it absolute. Messages never repeat the URL, for it may hold a password.
     """
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme == "memory" and not rest.strip("/"):
-        from duetime.stores.memory import MemoryStore  # noqa: PLC0415
-
-        return MemoryStore()
-    if separator and scheme == "sqlite":
-        path = rest.removeprefix("/")
-        if path == rest or not path or path.startswith(":"):
-            raise ConfigurationError(
-                f"a sqlite URL must name a file after sqlite:///; {_SUPPORTED}"
-            )
-        from duetime.stores.sqlite.store import SqliteStore  # noqa: PLC0415
-
-        return SqliteStore(path, synchronous=sqlite_synchronous)
-    if separator and scheme in {"postgresql", "postgres"}:
-        return _open_postgres(url, schema, pool_size)
+    scheme, separator, _ = url.partition("://")
+    for engine in ENGINES if separator else ():
+        if scheme in engine.schemes:
+            return _opened(engine, url, options)
     name = f"no store for {scheme}://" if separator else "the database URL has no scheme"
-    raise ConfigurationError(f"{name}; {_SUPPORTED}")
+    raise ConfigurationError(f"{name}; {_supported()}")
 
 
-def _open_postgres(url: str, schema: str | None, pool_size: int | None) -> Store:
+def _opened(engine: Engine, url: str, options: Options) -> Store:
     try:
-        from duetime.stores.postgres.address import Address  # noqa: PLC0415
-        from duetime.stores.postgres.store import PostgresStore  # noqa: PLC0415
+        return engine.open(url, options)
     except ImportError as error:
         raise ConfigurationError(
-            "PostgreSQL needs its driver: install it with pip install 'duetime[postgres]'"
+            f"{engine.schemes[0]}:// needs its driver: "
+            f"install it with pip install 'duetime[{engine.extra}]'"
         ) from error
-    return PostgresStore(Address.parse(url, schema=schema, pool_size=pool_size))
+
+
+def _supported() -> str:
+    *examples, last = (engine.example for engine in ENGINES)
+    return f"this version supports {', '.join(examples)}, and {last}"

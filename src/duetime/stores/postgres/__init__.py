@@ -10,4 +10,5 @@
 | `fate.py` | what became of a write whose connection was lost |
 | `news.py` | what nodes tell each other |
 | `errors.py` | what the engine throws, as the contract wants it |
+| `traits.py` | what the engine can do |
 """

@@ -56,6 +56,7 @@ class Reads:
             f'{self._timers} WHERE (t.tenant, t."group", t.timer_id) IN '
             "(SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))"
         )
+        self.scanning = f"{self._timers} WHERE t.id > $1::uuid ORDER BY t.id LIMIT $2"
         self.reading_attempts = (
             "SELECT occurrence, attempt, node, started_at, finished_at, next_at, outcome "
             f"FROM {schema}.attempts WHERE timer = $1::uuid AND (occurrence, attempt) > ($2, $3) "
@@ -211,6 +212,13 @@ class Reads:
                 f"WHERE tenant = {tenant} AND tag = {tag})"
             )
         return conditions
+
+    async def scan(
+        self, connection: asyncpg.Connection, after: str | None, limit: int
+    ) -> list[Timer]:
+        """Every timer, by id."""
+        rows = await connection.fetch(self.scanning, _bound(after or ""), limit)
+        return [_to_timer(row) for row in rows]
 
     async def attempts(
         self,

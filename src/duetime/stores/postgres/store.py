@@ -20,6 +20,7 @@ from duetime.stores.postgres.news import ANNOUNCING, Listener, channel_of, paylo
 from duetime.stores.postgres.pool import Pool
 from duetime.stores.postgres.reads import Reads
 from duetime.stores.postgres.schema import MIGRATE_WITHIN, migrate
+from duetime.stores.postgres.traits import TRAITS
 from duetime.stores.postgres.values import shard_set
 from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import migrations
@@ -35,6 +36,8 @@ QUICK_WITHIN = 3.0
 
 class PostgresStore:
     """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``."""
+
+    traits = TRAITS
 
     def __init__(self, address: Address) -> None:
         self._schema = address.schema
@@ -97,6 +100,9 @@ class PostgresStore:
             return await self._run(self._reads.search, query)
         finally:
             self._searching.release()
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        return await self._run(self._reads.scan, after, limit)
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int

@@ -5,4 +5,5 @@
 | `file.py` | the database file, and connections to it |
 | `reads.py`, `writes.py`, `values.py` | questions, changes, their values |
 | `writer.py` | the one thread that writes, many to a commit |
+| `traits.py` | what the engine can do |
 """

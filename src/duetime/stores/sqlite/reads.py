@@ -45,6 +45,10 @@ _ANSWER = (
     "|| ']') || ']'"
 )
 
+SCANNING = (
+    f"{_ANSWER} FROM (SELECT rowid AS place FROM timers WHERE id > ? ORDER BY id LIMIT ?) "
+    "CROSS JOIN timers AS t ON t.rowid = place"
+)
 WEIGHING = (
     "SELECT json_group_array(json_array(t.id, t.weight)) "
     "FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
@@ -194,6 +198,11 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
         conditions.append("id IN (SELECT timer FROM tags WHERE tenant = ? AND tag = ?)")
         values += (query.tenant, query.tag)
     return " AND ".join(conditions), values
+
+
+def scan(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Timer]:
+    """Every timer, by id."""
+    return _timers(connection, SCANNING, (after or "", limit))
 
 
 def attempts(

@@ -22,6 +22,7 @@ from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.sqlite import reads, writes
 from duetime.stores.sqlite.file import SYNCHRONOUS, open_reader, open_writer, translated
+from duetime.stores.sqlite.traits import TRAITS
 from duetime.stores.sqlite.writer import Writer
 
 P = ParamSpec("P")
@@ -39,6 +40,8 @@ class SqliteStore:
 
     ``readers`` is the number of threads that read.
     """
+
+    traits = TRAITS
 
     def __init__(self, path: str | Path, *, synchronous: str = "full", readers: int = 3) -> None:
         if synchronous not in SYNCHRONOUS:
@@ -106,6 +109,9 @@ class SqliteStore:
     async def search(self, query: Query) -> Page:
         async with self._searching:
             return await self._read(reads.search, query)
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        return await self._read(reads.scan, after, limit)
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int
