@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.cli.child import fate
+from duetime.cli.child import fate, is_as_told
 from duetime.cli.supervisor import EARLY, Seat
 
 
@@ -22,6 +22,15 @@ def test_a_worker_that_ran_well_resets_the_count(seat):
         seat.lost(age=1.0)
     assert seat.lost(age=EARLY) == 0.5
     assert [seat.lost(age=1.0) for _ in range(5)] == [0.5, 1.0, 2.0, 4.0, None]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(0, True), (-15, True), (-2, True), (1, False), (-9, False), (130, False)],
+)
+def test_a_signal_may_meet_a_worker_in_its_birth(code, expected):
+    """SIGTERM or SIGINT before it can listen is an end like any other; SIGKILL is not."""
+    assert is_as_told(code) is expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from duetime import __version__
 from duetime.api.server import listen
 from duetime.cli import logs
 from duetime.cli.banner import reachable
-from duetime.cli.child import Child, fate
+from duetime.cli.child import Child, fate, is_as_told
 from duetime.cli.exits import Exit
 from duetime.cli.schema import migrate
 from duetime.cli.worker import STORE_AWAY
@@ -219,8 +219,7 @@ class Supervisor:
         log.info("stopping %d workers", len(remaining))
         codes = await self._see_off(remaining)
         log.info("stopped; timers that are due later stay in the database")
-        # One that was told by a signal too, before it could listen to it, had nothing under way.
-        return set(codes) <= {Exit.OK, -signal.SIGTERM}
+        return all(map(is_as_told, codes))
 
     async def _see_off(self, children: list[Child]) -> list[int]:
         """Tell them to stop, wait for that, and end those that do not."""
