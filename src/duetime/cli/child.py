@@ -97,8 +97,8 @@ def is_as_told(code: int) -> bool:
     """Tell whether a process that was told to stop ended as it should.
 
     A signal ends only one that could not listen to it yet, and had nothing under way: a manager of
-    services sends SIGTERM to all processes, and Ctrl-C in the moment of a process's birth reaches it
-    before it has left the supervisor's group.
+    services sends SIGTERM to all processes, and Ctrl-C in the moment of a process's birth reaches
+    it before it has left the supervisor's group.
     """
     return code in {0, -signal.SIGTERM, -signal.SIGINT}
 
