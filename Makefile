@@ -9,7 +9,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: install ## Start Duetime on an embedded database, with a key and a curl line to paste
@@ -21,6 +21,10 @@ install: $(VENV)/installed ## Set up .venv with the duetime command in it
 .PHONY: test
 test: lint servers ## Install and start all that the tests need, then run everything
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+.PHONY: test-cluster
+test-cluster: servers ## Every fault of nodes and databases on every engine, ten times over: hours
+	$(BIN)/pytest -n 2 --dist worksteal --long tests/cluster $(ARGS)
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time

@@ -19,6 +19,21 @@ EMBEDDED = {
 _ENGINE = re.compile(r"\[(" + "|".join((*EMBEDDED, *KINDS)) + r")\b")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="every fault on every engine, and ten times over"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ran: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", []):

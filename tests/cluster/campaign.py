@@ -33,6 +33,10 @@ class Campaign:
     def nodes(self) -> list[Node]:
         return self.cluster.nodes
 
+    def node(self, turn: int) -> Node:
+        """The node whose turn it is."""
+        return self.nodes[turn % len(self.nodes)]
+
     @contextmanager
     def fault(self, name: str, *nodes: Node) -> Iterator[None]:
         """Note down that these nodes, or all of them if none is named, are being hit."""
@@ -98,13 +102,13 @@ class Campaign:
 
 @asynccontextmanager
 async def under_load(
-    folder: Path, url: str, *, seed: int, proxied: bool = False
+    folder: Path, url: str, *, seed: int, count: int = 3, is_proxied: bool = False
 ) -> AsyncIterator[Campaign]:
-    """A cluster of three nodes under load; on the way out the load ends and all is waited for."""
+    """A cluster of nodes under load; on the way out the load ends and all is waited for."""
     history = History()
     async with (
         running_receiver("127.0.0.1", 0, history.note_arrival, delay=RECEIVER_TAKES) as port,
-        running_cluster(folder, url, proxied=proxied) as cluster,
+        running_cluster(folder, url, count=count, is_proxied=is_proxied) as cluster,
     ):
         load = Load(cluster, history, f"http://127.0.0.1:{port}/hook", seed)
         campaign = Campaign(cluster, load, history)

@@ -6,9 +6,8 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from tests.cluster.proxy import Proxy, running_proxy
+from tests.cluster.proxy import Proxy, proxied
 from tests.system.service import ServiceProcess, eventually
 
 CLAIM_TTL = 2.0  # seconds
@@ -90,20 +89,15 @@ class Cluster:
 
 @asynccontextmanager
 async def running_cluster(
-    folder: Path, url: str, *, count: int = 3, proxied: bool = False, **settings: str
+    folder: Path, url: str, *, count: int = 3, is_proxied: bool = False, **settings: str
 ) -> AsyncIterator[Cluster]:
     """A cluster that is ready; it must stop cleanly unless the test failed."""
     async with AsyncExitStack() as stack:
         nodes = []
         for _ in range(count):
             proxy, reached_at = None, url
-            if proxied:
-                parts = urlsplit(url)
-                assert parts.hostname, "only a server can be reached through a proxy"
-                proxy = await stack.enter_async_context(
-                    running_proxy(parts.hostname, parts.port or 5432)
-                )
-                reached_at = url_at(url, proxy.port)
+            if is_proxied:
+                proxy, reached_at = await stack.enter_async_context(proxied(url))
             nodes.append(Node(folder, reached_at, proxy, **settings))
             stack.push_async_callback(nodes[-1].end_if_running)
         cluster = Cluster(nodes)
@@ -111,10 +105,3 @@ async def running_cluster(
         await asyncio.gather(*(node.start() for node in nodes[1:]))
         yield cluster
         assert await cluster.stop() == [0] * count
-
-
-def url_at(url: str, port: int) -> str:
-    """The same database, reached at another port of this machine."""
-    parts = urlsplit(url)
-    user, at, _ = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()

@@ -5,25 +5,15 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from tests.cluster.wire import TimerWrites
+from tests.cluster.wires import Watcher, wire_of
 
 _CHUNK = 64 * 1024
 
 # With this, closing a connection resets it: the other side learns at once, and loses what was
 # under way.
 _RESET = struct.pack("ii", 1, 0)
-
-
-class Watcher(Protocol):
-    """Follows one connection, and knows the answers that are to be lost."""
-
-    def asked(self, data: bytes) -> None:
-        """Take note of what goes to the target."""
-
-    def is_awaited(self, answer: bytes) -> bool:
-        """Tell whether this piece ends an answer that is to be lost."""
 
 
 class Proxy:
@@ -176,13 +166,19 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def running_proxy(
-    host: str, port: int, watcher: Callable[[], Watcher] = TimerWrites
-) -> AsyncIterator[Proxy]:
-    """A proxy to this address that takes connections while the context lasts."""
-    proxy = Proxy(host, port, watcher)
+async def running_proxy(port: int, watcher: Callable[[], Watcher]) -> AsyncIterator[Proxy]:
+    """A proxy to this port of the machine that takes connections while the context lasts."""
+    proxy = Proxy("127.0.0.1", port, watcher)
     await proxy.accept()
     try:
         yield proxy
     finally:
         await proxy.close()
+
+
+@asynccontextmanager
+async def proxied(url: str) -> AsyncIterator[tuple[Proxy, str]]:
+    """A proxy to the server of a database, and the URL of the database through it."""
+    wire = wire_of(url)
+    async with running_proxy(wire.port(url), wire.watcher) as proxy:
+        yield proxy, wire.through(url, proxy.port)

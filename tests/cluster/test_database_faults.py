@@ -1,31 +1,24 @@
-"""Three nodes under load while their database fails them: every promise holds.
+"""Nodes under load while their database fails them: every promise holds.
 
-Each test puts its fault to the cluster ten times, and has the whole history checked.
+Each test puts its fault to the cluster several times, and has the whole history checked.
 """
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.campaign import Campaign, under_load
-from tests.cluster.conftest import POSTGRES
+from tests.cluster.conftest import POSTGRES, SERVERS, Extent, OwnDatabase, on
 from tests.cluster.nodes import Node
 from tests.cluster.proxy import Proxy, running_proxy
 from tests.cluster.waiting import until
-from tests.servers.fixtures import OwnPostgres
-from tests.servers.postgres import PostgresServer
+from tests.cluster.wires import wire_of
 from tests.system.service import eventually
 
-TIMES = 10
+PAUSE = 10.0  # seconds
+
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def server(own_postgres: OwnPostgres) -> Iterator[PostgresServer]:
-    """A server of the test's own."""
-    return own_postgres(POSTGRES)
 
 
 def proxies(campaign: Campaign) -> list[Proxy]:
@@ -41,24 +34,47 @@ async def no_longer_ready(node: Node) -> None:
     await eventually(has_noticed, f"{node.log} to say that it is not ready")
 
 
-async def test_restart(tmp_path: Path, server: PostgresServer):
-    """The server crashes and recovers, as by `pg_ctl restart -m immediate`."""
-    async with under_load(tmp_path, server.url(), seed=5) as campaign:
-        for n in range(TIMES):
-            await campaign.load.rush(campaign.nodes[n % 3])
-            with campaign.fault("restart"):
-                await asyncio.to_thread(server.restart_immediate)
+@pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)
+async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
+    """The server is killed, and started again on what it had on its disk."""
+    server, url = own_database
+    async with under_load(tmp_path, url, seed=5, count=extent.nodes) as campaign:
+        for n in range(extent.times):
+            await campaign.load.rush(campaign.node(n))
+            with campaign.fault("crash"):
+                await asyncio.to_thread(server.crash)
+                await asyncio.to_thread(server.start)
                 await campaign.cluster.ready()
             await campaign.recovered()
     assert campaign.violations() == []
     assert campaign.failed > 0
 
 
-async def test_lost_answers(tmp_path: Path, server: PostgresServer):
+@pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)
+async def test_pause(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
+    """The server hangs for ten seconds with all its connections, and goes on where it was."""
+    server, url = own_database
+    async with under_load(tmp_path, url, seed=9, count=extent.nodes) as campaign:
+        for n in range(extent.times // 3):
+            await campaign.load.rush(campaign.node(n))
+            with campaign.fault("pause"):
+                server.pause()
+                await asyncio.sleep(PAUSE)
+                server.resume()
+                await campaign.cluster.ready()
+            await campaign.recovered()
+    assert campaign.violations() == []
+    assert campaign.failed > 0
+
+
+@pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)
+async def test_lost_answers(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The connection is cut after the server committed, and before the node hears of it."""
-    async with under_load(tmp_path, server.url(), seed=6, proxied=True) as campaign:
-        for n in range(TIMES):
-            node, proxy = campaign.nodes[n % 3], proxies(campaign)[n % 3]
+    async with under_load(
+        tmp_path, own_database.url, seed=6, count=extent.nodes, is_proxied=True
+    ) as campaign:
+        for n in range(extent.times):
+            node, proxy = campaign.node(n), proxies(campaign)[n % extent.nodes]
             enough = proxy.dropped + 5
             with campaign.fault("lost answers", node):
                 proxy.drop_answers()
@@ -70,14 +86,17 @@ async def test_lost_answers(tmp_path: Path, server: PostgresServer):
                 await campaign.cluster.ready()
             await campaign.recovered()
     assert campaign.violations() == []
-    assert sum(proxy.dropped for proxy in proxies(campaign)) >= 5 * TIMES
+    assert sum(proxy.dropped for proxy in proxies(campaign)) >= 5 * extent.times
 
 
-async def test_unreachable_from_one_node(tmp_path: Path, server: PostgresServer):
+@pytest.mark.parametrize("own_database", on(POSTGRES, of=SERVERS), indirect=True)
+async def test_unreachable_from_one_node(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """One node is cut off from the database: refused, or without any answer, by turns."""
-    async with under_load(tmp_path, server.url(), seed=7, proxied=True) as campaign:
-        for n in range(TIMES):
-            node, proxy = campaign.nodes[n % 3], proxies(campaign)[n % 3]
+    async with under_load(
+        tmp_path, own_database.url, seed=7, count=extent.nodes, is_proxied=True
+    ) as campaign:
+        for n in range(extent.times):
+            node, proxy = campaign.node(n), proxies(campaign)[n % extent.nodes]
             await campaign.load.rush(node)
             with campaign.fault("unreachable", node):
                 if n % 2:
@@ -94,16 +113,19 @@ async def test_unreachable_from_one_node(tmp_path: Path, server: PostgresServer)
     assert campaign.failed > 0
 
 
-async def test_change_of_address(tmp_path: Path, server: PostgresServer):
+@pytest.mark.parametrize("own_database", on(POSTGRES, of=SERVERS), indirect=True)
+async def test_change_of_address(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The database is gone from its address and comes back at another, as in a failover."""
+    server, url = own_database
+    watcher = wire_of(url).watcher
     async with (
-        running_proxy("127.0.0.1", server.port) as one,
-        running_proxy("127.0.0.1", server.port) as other,
-        under_load(tmp_path, server.url(), seed=8, proxied=True) as campaign,
+        running_proxy(server.port, watcher) as one,
+        running_proxy(server.port, watcher) as other,
+        under_load(tmp_path, url, seed=8, count=extent.nodes, is_proxied=True) as campaign,
     ):
-        for n in range(TIMES):
+        for n in range(extent.times):
             new, old = (one, other) if n % 2 else (other, one)
-            await campaign.load.rush(campaign.nodes[n % 3])
+            await campaign.load.rush(campaign.node(n))
             with campaign.fault("change of address"):
                 old.refuse()
                 old.cut()

@@ -1,6 +1,6 @@
-"""Three nodes under a load of creates, changes and fires: every promise holds if nodes fail.
+"""Nodes under a load of creates, changes and fires: every promise holds if nodes fail.
 
-Each test puts its fault to the cluster ten times, in the middle of requests and deliveries, and
+Each test puts its fault to the cluster several times, in the middle of requests and deliveries, and
 has the whole history checked.
 """
 
@@ -11,18 +11,19 @@ import pytest
 
 from tests.cluster.campaign import under_load
 from tests.cluster.checker import lateness
+from tests.cluster.conftest import ENGINES, POSTGRES, Extent, on
 from tests.cluster.nodes import CLAIM_TTL
 from tests.cluster.waiting import until
 
-TIMES = 10
 pytestmark = pytest.mark.slow
 
 
-async def test_kill(tmp_path: Path, database_url: str):
+@pytest.mark.parametrize("database_url", on(*ENGINES), indirect=True)
+async def test_kill(tmp_path: Path, database_url: str, extent: Extent):
     """One node after the other is ended by kill -9."""
-    async with under_load(tmp_path, database_url, seed=1) as campaign:
-        for n in range(TIMES):
-            node = campaign.nodes[n % 3]
+    async with under_load(tmp_path, database_url, seed=1, count=extent.nodes) as campaign:
+        for n in range(extent.times):
+            node = campaign.node(n)
             await campaign.load.rush(node)
             with campaign.fault("kill", node):
                 await node.kill()
@@ -34,11 +35,12 @@ async def test_kill(tmp_path: Path, database_url: str):
     assert campaign.retaken > 0
 
 
-async def test_freeze(tmp_path: Path, database_url: str):
+@pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
+async def test_freeze(tmp_path: Path, database_url: str, extent: Extent):
     """SIGSTOP until the node's claims have run out, and SIGCONT: it sends none of them then."""
-    async with under_load(tmp_path, database_url, seed=2) as campaign:
-        for n in range(TIMES):
-            node = campaign.nodes[n % 3]
+    async with under_load(tmp_path, database_url, seed=2, count=extent.nodes) as campaign:
+        for n in range(extent.times):
+            node = campaign.node(n)
             await campaign.load.rush(node)
             # One that is frozen in the middle of a transaction keeps SQLite's file to itself: then
             # the others cannot write either, and their claims run out like its own.
@@ -57,11 +59,12 @@ async def test_freeze(tmp_path: Path, database_url: str):
     assert campaign.retaken > 0
 
 
-async def test_kill_of_all(tmp_path: Path, database_url: str):
+@pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
+async def test_kill_of_all(tmp_path: Path, database_url: str, extent: Extent):
     """All nodes are ended by kill -9 at once."""
-    async with under_load(tmp_path, database_url, seed=3) as campaign:
-        for n in range(TIMES):
-            await campaign.load.rush(campaign.nodes[n % 3])
+    async with under_load(tmp_path, database_url, seed=3, count=extent.nodes) as campaign:
+        for n in range(extent.times):
+            await campaign.load.rush(campaign.node(n))
             with campaign.fault("kill of all", *campaign.nodes):
                 await campaign.cluster.kill()
             await campaign.cluster.start()
@@ -72,10 +75,11 @@ async def test_kill_of_all(tmp_path: Path, database_url: str):
     assert campaign.retaken > 0
 
 
-async def test_rolling_restart(tmp_path: Path, database_url: str):
+@pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
+async def test_rolling_restart(tmp_path: Path, database_url: str, extent: Extent):
     """One node after the other is stopped and started: nothing is late, nothing comes twice."""
-    async with under_load(tmp_path, database_url, seed=4) as campaign:
-        for _ in range(TIMES):
+    async with under_load(tmp_path, database_url, seed=4, count=extent.nodes) as campaign:
+        for _ in range(extent.times):
             for node in campaign.nodes:
                 assert await node.stop() == 0
                 await node.start()

@@ -62,7 +62,7 @@ async def echo() -> AsyncIterator[Echo]:
 
 @pytest.fixture
 async def proxy(echo: Echo) -> AsyncIterator[Proxy]:
-    async with running_proxy("127.0.0.1", echo.port, Commits) as proxy:
+    async with running_proxy(echo.port, Commits) as proxy:
         yield proxy
 
 
@@ -171,7 +171,7 @@ async def test_target_gone(proxy: Proxy):
 
 async def test_close(echo: Echo):
     """A proxy that is closed has cut its connections, also those that it held back."""
-    async with running_proxy("127.0.0.1", echo.port, Commits) as proxy:
+    async with running_proxy(echo.port, Commits) as proxy:
         streams = await connect(proxy)
         await ask(streams, b"hello\n")
         proxy.stall()

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from tests.cluster.wire import TimerWrites
+from tests.cluster.wires.postgres import TimerWrites
 
 IDLE = b"Z\x00\x00\x00\x05I"
 IN_TRANSACTION = b"Z\x00\x00\x00\x05T"
