@@ -26,7 +26,7 @@ from duetime.errors import (
     PreconditionFailed,
     Unavailable,
 )
-from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits, key_of
+from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits
 from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import (
@@ -83,13 +83,14 @@ class Service:
         *,
         engine: EngineView | None = None,
         min_delay: Millis = 0,
+        num_shards: int = DEFAULT_NUM_SHARDS,
         limits: Limits = UNLESS_TOLD,
     ) -> None:
         self._sender = sender
         self.clock = clock
         self._engine = engine
         self._min_delay = min_delay
-        self._ledger = Ledger(store, clock, limits)
+        self._ledger = Ledger(store, clock, limits, num_shards)
         self._brake = None if engine is None else Brake(clock, engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ class Service:
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         fresh = self._new_timer(tenant, body)
-        key = key_of(tenant, fresh.group, fresh.timer_id)
+        key = self._ledger.key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
             old = await self._ledger.to_change(key)
             if old is None:
@@ -174,7 +175,7 @@ class Service:
 
     async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._ledger.get_by_key([key_of(tenant, group, timer_id)])
+        [timer] = await self._ledger.get_by_key([self._ledger.key_of(tenant, group, timer_id)])
         return _found(tenant, timer)
 
     @property
@@ -220,7 +221,9 @@ class Service:
         self, tenant: str, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        return await self._change(tenant, key_of(tenant, group, timer_id), _canceled, if_match)
+        return await self._change(
+            tenant, self._ledger.key_of(tenant, group, timer_id), _canceled, if_match
+        )
 
     async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
         """Hold a timer back until it is resumed."""
@@ -264,9 +267,9 @@ class Service:
         if execute_at is None:
             raise InvalidRequest("execute_at: required, or delay")
         if body.timer_id is None:
-            shard = ids.spread_shard(DEFAULT_NUM_SHARDS)
+            shard = ids.spread_shard(self._ledger.num_shards)
         else:
-            shard = key_of(tenant, body.group, body.timer_id).shard
+            shard = self._ledger.key_of(tenant, body.group, body.timer_id).shard
         id_ = ids.new_id(now, shard)
         callback = to_callback(body.callback)
         if (problem := self._sender.problem(callback)) is not None:
@@ -318,7 +321,7 @@ class Service:
         """
         if not bodies:
             return []
-        keys = [key_of(tenant, body.group, body.timer_id or "") for body in bodies]
+        keys = [self._ledger.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
         found = await self._ledger.get_by_key(keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None

@@ -11,6 +11,7 @@ from duetime.cli import build_parser
 from duetime.cli.devkey import keep_key, key_path, read_key
 from duetime.config.table import TABLE
 from duetime.errors import ConfigurationError
+from duetime.stores.memory import MemoryStore
 
 KEY = "k" * 40
 
@@ -156,7 +157,7 @@ def test_migrate_brings_the_schema_up_to_date(run, monkeypatch):
     """And closes the store."""
     done = []
 
-    class Store:
+    class Store(MemoryStore):
         async def migrate(self):
             done.append("migrated")
 
@@ -168,6 +169,16 @@ def test_migrate_brings_the_schema_up_to_date(run, monkeypatch):
     )
     assert run("migrate", "--database-url", "sqlite:///x.db").out == "The schema is up to date.\n"
     assert done == ["sqlite:///x.db", "migrated", "closed"]
+
+
+def test_the_number_of_shards_never_changes(run, tmp_path):
+    """A database that was made with one number refuses another, and says which it has."""
+    url = f"sqlite:///{tmp_path}/x.db"
+    assert run("migrate", "--database-url", url, "--num-shards", "16").code == 0
+    refused = run("migrate", "--database-url", url, "--num-shards", "32")
+    assert refused.code == 2
+    assert "NUM_SHARDS" in refused.err
+    assert "spread over 16 shards" in refused.err
 
 
 def test_help_names_every_setting(run):

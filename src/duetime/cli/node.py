@@ -29,6 +29,7 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
+from duetime.layout import agree_on_shards
 from duetime.service import Service
 from duetime.stores import Store
 
@@ -53,6 +54,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             worker.listener if worker else listen(settings.host, settings.port)
         )
         store = await stack.enter_async_context(_opened(settings))
+        num_shards = await agree_on_shards(store, settings.num_shards)
         sender = HttpSender(
             clock,
             Egress.parse(",".join(settings.egress_allow)),
@@ -70,7 +72,14 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             target_concurrency=settings.target_concurrency,
             retention=settings.retention,
         )
-        service = Service(store, sender, clock, engine=engine, min_delay=settings.min_delay)
+        service = Service(
+            store,
+            sender,
+            clock,
+            engine=engine,
+            min_delay=settings.min_delay,
+            num_shards=num_shards,
+        )
         app = create_app(
             service,
             settings.api_key or "",

@@ -24,6 +24,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     database_url: str
     database_schema: str
     database_pool_size: int
+    num_shards: int | None  # None: as many as suit the store
     api_key: str | None
     host: str
     port: int

@@ -55,6 +55,14 @@ TABLE: tuple[Setting, ...] = (
         "2 to 1000",
     ),
     Setting(
+        "NUM_SHARDS",
+        reading.count(1, 4096),
+        "",
+        "Over how many shards timers are spread: chosen when a database is first used, and never "
+        "changed; unless set, as many as suit the store",
+        "1 to 4096",
+    ),
+    Setting(
         "API_KEY",
         reading.api_key,
         "",
