@@ -41,9 +41,13 @@ lint: $(VENV)/developing ## Lint, strict types, import rules
 servers: $(VENV)/developing ## Fetch the database servers that the tests start, into .cache
 	@$(BIN)/python -m tests.servers
 
+.PHONY: engine
+engine: $(VENV)/developing ## Start a database server and print its URL: make engine NAME=postgres-18
+	@$(BIN)/python -m tests.servers $(or $(NAME),$(error which one? make engine NAME=postgres-18))
+
 .PHONY: bench
-bench: $(VENV)/developing ## Measure, beside the ceilings of this machine (see docs/performance.md)
-	$(BIN)/python -m bench $(ARGS)
+bench: $(VENV)/developing ## Measure beside the ceilings of this machine: make bench STORE=sqlite
+	$(BIN)/python -m bench $(if $(STORE),--store $(STORE)) $(ARGS)
 
 .PHONY: format
 format: $(VENV)/developing ## Write the code the way the linter wants it

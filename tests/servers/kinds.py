@@ -1,6 +1,6 @@
 """The kinds of servers that there are: a new one only adds its line to KINDS."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ class Kind:
     title: str  # before its version: "PostgreSQL"
     install: Callable[[], Any]  # finds or fetches its programs; Unavailable says why not
     server: Callable[..., Server]  # from the install, and options
-    make: Callable[[str], Awaitable[str]]  # an empty database on the server at this URL: its URL
+    make: Callable[
+        [str], Coroutine[Any, Any, str]
+    ]  # an empty database on the server at this URL: its URL
     drop: Callable[[str], Awaitable[None]]  # what ``make`` made
 
     def start(self, **options: Any) -> Server:

@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -109,7 +110,8 @@ class Server(ABC):
 
     def _signal(self, number: signal.Signals) -> None:
         for pid in descendants(self._running().pid):
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, number)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._running(), None
