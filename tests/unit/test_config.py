@@ -127,6 +127,12 @@ def test_secrets_are_not_in_the_repr():
         ("sqlite:///data/duetime.db", "sqlite:///data/duetime.db"),
         ("postgresql://u:p@ss@h/d", "postgresql://u:***@h/d"),
         ("mysql://u@h/d?password=x&a=1", "mysql://u@h/d?password=***&a=1"),
+        ("mongodb+srv://u:p@h1,h2/d", "mongodb+srv://u:***@h1,h2/d"),
+        ("cassandra://u:p@h1:9042,h2:9042/k", "cassandra://u:***@h1:9042,h2:9042/k"),
+        (
+            "dynamodb://eu/t?secret_key=x&session_token=y",
+            "dynamodb://eu/t?secret_key=***&session_token=***",
+        ),
     ],
 )
 def test_a_database_url_is_shown_without_its_password(url, shown):

@@ -93,7 +93,7 @@ def load_settings(
 def without_password(database_url: str) -> str:
     """The same address, fit to be shown."""
     shown = re.sub(r"(?<=://)([^:/?#]*):.*@", r"\1:***@", database_url)
-    return re.sub(r"(?i)(password=)[^&]*", r"\1***", shown)
+    return re.sub(r"(?i)((?:password|secret\w*|token\w*)=)[^&]*", r"\1***", shown)
 
 
 def _gather(
