@@ -1,6 +1,7 @@
 """The command: runs the workloads one after the other, and ends with one table."""
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -44,6 +45,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--store", default="sqlite", help="sqlite (the default), postgres, or postgresql://..."
     )
+    parser.add_argument(
+        "--shards", type=int, help="over how many shards timers are spread (NUM_SHARDS)"
+    )
     parser.add_argument("--only", help=f"some of {','.join(WORKLOADS)}, comma-separated")
     parser.add_argument("--quick", action="store_true", help="small counts: about a minute")
     parser.add_argument("--runs", type=int, help="how often each runs; the median counts")
@@ -85,6 +89,8 @@ def main() -> int:
     """Run what was asked for; the answer is the exit code."""
     options = _options()
     RESULTS.mkdir(exist_ok=True)
+    if options.shards is not None:
+        os.environ["NUM_SHARDS"] = str(options.shards)  # for the nodes, and for what is filled in
     started = time.time()
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="data-", dir=options.data or RESULTS) as folder:
@@ -108,6 +114,7 @@ def main() -> int:
             return 1
     progress.end()
     path = options.json or RESULTS / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime(started))
+    machine["shards"] = os.environ.get("NUM_SHARDS") or "as the store would have it"
     content = {"machine": machine, "quick": options.quick, "figures": figures}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
     for name, value in machine.items():

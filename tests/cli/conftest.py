@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from tests.fake_service import KEY, FakeService
 
 from duetime.cli import main
+from tests.fake_service import KEY, FakeService
 
 PROGRAM = [sys.executable, "-c", "import sys; from duetime.cli import main; sys.exit(main())"]
 

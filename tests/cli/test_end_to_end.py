@@ -5,11 +5,11 @@ import signal
 import subprocess
 
 import pytest
-from tests.cli.conftest import PROGRAM
-from tests.ports import free_port
 
 from duetime.cli.devkey import read_key
 from duetime.client import Client, ServiceError
+from tests.cli.conftest import PROGRAM
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

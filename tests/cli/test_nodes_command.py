@@ -2,9 +2,8 @@
 
 import json
 
-from tests.fake_service import KEY, ok, refused
-
 from duetime.clock import SystemClock, to_rfc3339
+from tests.fake_service import KEY, ok, refused
 
 
 def a_node(**fields):

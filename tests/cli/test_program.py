@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import PROGRAM
-from tests.fake_service import KEY, ok
 
 from duetime.cli.banner import banner
 from duetime.cli.output import relative
+from tests.cli.conftest import PROGRAM
+from tests.fake_service import KEY, ok
 
 
 def test_version_is_printed(run):

@@ -5,9 +5,9 @@ import json
 import sys
 
 import pytest
-from tests.fake_service import KEY, ok, refused
 
 from duetime.clock import SystemClock, to_rfc3339
+from tests.fake_service import KEY, ok, refused
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 

@@ -4,11 +4,10 @@ import socket
 import subprocess
 import sys
 
-from tests.ports import free_port
-
 from duetime import __version__
 from duetime.cli.worker import STORE_AWAY, orders
 from duetime.config import load_settings
+from tests.ports import free_port
 
 
 def start(version: str, channel: socket.socket) -> "subprocess.CompletedProcess[str]":

@@ -3,9 +3,9 @@
 import socket
 
 import pytest
-from tests.fake_service import KEY, FakeService, ok, refused
 
 from duetime.client import AsyncClient, Client, ClientError, ServiceError, ServiceUnreachable
+from tests.fake_service import KEY, FakeService, ok, refused
 
 TIMER = {"id": "01", "status": "pending"}
 CALLBACK = {"type": "http", "url": "https://example.com"}

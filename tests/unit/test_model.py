@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.factories import NODE, NOW, make_spec, make_timer
 
 from duetime import model
 from duetime.errors import IllegalTransition
 from duetime.model import FINISHED, MAX_LOST, TRANSITIONS, Kind, Outcome, Progress, Status, Timer
 from duetime.retry import RetryPolicy
+from tests.factories import NODE, NOW, make_spec, make_timer
 
 LATER = NOW + 5000
 OK = Outcome(kind=Kind.OK, status_code=200)
