@@ -278,6 +278,7 @@ async def test_a_store_that_fails_for_a_while_is_waited_for(clock, source, targe
     assert await holdings(target) == await holdings(source)
     assert await target.records("copy") == []
     assert any("as told; trying again in 0.5 s" in said for said in onlooker.said)
+    assert {said.split(":")[0] for said in onlooker.said} == {"FROM" if side == "source" else "TO"}
 
 
 async def test_a_store_that_stays_away_ends_the_copy(clock, source, target):

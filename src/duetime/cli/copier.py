@@ -8,7 +8,7 @@ from duetime.cli.exits import Exit
 from duetime.cli.places import digest_of, place_of
 from duetime.cli.progress import Progress
 from duetime.clock import SystemClock
-from duetime.errors import ConfigurationError, Conflict, DuetimeError, StoreUnavailable
+from duetime.errors import ConfigurationError, Conflict, InUse, StoreError, StoreUnavailable
 from duetime.moving.checksum import Tally
 from duetime.moving.copying import Copy
 from duetime.stores import Store
@@ -22,16 +22,18 @@ def run_copy(source: str, target: str) -> Exit:
     progress = Progress(SystemClock())
     try:
         tally = asyncio.run(_copy(source, target, progress))
+    except KeyboardInterrupt:
+        progress.say(AGAIN)
+        return Exit.INTERRUPTED
     except Conflict as error:
         progress.say(f"duetime: {error}")
         return Exit.CONFLICT
-    except ConfigurationError:
-        progress.end()
-        raise
-    except (KeyboardInterrupt, DuetimeError):
+    except (InUse, StoreError) as error:
+        progress.say(f"duetime: {error}")
         progress.say(AGAIN)
-        raise
-    progress.end()
+        return Exit.FAILED
+    finally:
+        progress.end()
     print(in_short(tally))
     return Exit.OK
 

@@ -48,18 +48,18 @@ class Copy:
     def __init__(
         self, source: Store, target: Store, clock: Clock, onlooker: Onlooker, *, name: str
     ) -> None:
-        patience = Patience(clock, onlooker.say)
+        from_source = Patience("FROM", clock, onlooker.say)
+        self._to_target = Patience("TO", clock, onlooker.say)
         self._source = source
         self._target = target
         self._clock = clock
         self._onlooker = onlooker
-        self._patience = patience
-        self._old = Contents(source, patience)
-        self._new = Contents(target, patience)
-        self._journal = Journal(target, name, patience)
+        self._old = Contents(source, from_source)
+        self._new = Contents(target, self._to_target)
+        self._journal = Journal(target, name, self._to_target)
         self._nodes = [
-            Stillness("FROM", source, clock, patience),
-            Stillness("TO", target, clock, patience),
+            Stillness("FROM", source, clock, from_source),
+            Stillness("TO", target, clock, self._to_target),
         ]
         self._noted_at = clock.monotonic()
 
@@ -98,7 +98,7 @@ class Copy:
         for place in wanted.keys() | stored.keys():
             old, new = stored.get(place), wanted.get(place)
             if old != new:
-                await self._patience.ask(self._target.put_record, old, new)
+                await self._to_target.ask(self._target.put_record, old, new)
 
     async def _copy_timers(self) -> None:
         events = await self._events()
@@ -135,7 +135,7 @@ class Copy:
             Insert(timer, tuple(events.get(timer.id, ())), attempts) for timer, attempts in part
         ]
         for few in portions(inserts, _weight, heaviest=_HEAVIEST, longest=_LONGEST):
-            answers = await self._patience.ask(self._target.insert, few)
+            answers = await self._to_target.ask(self._target.insert, few)
             others = [
                 insert.timer.id
                 for insert, stored in zip(few, answers, strict=True)

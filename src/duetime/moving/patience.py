@@ -20,7 +20,8 @@ T = TypeVar("T")
 class Patience:
     """Asks again, and says so, until it has waited for a minute."""
 
-    def __init__(self, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(self, side: str, clock: Clock, say: Callable[[str], None]) -> None:
+        self._side = side
         self._clock = clock
         self._say = say
 
@@ -32,6 +33,6 @@ class Patience:
             try:
                 return await question(*args, **kwargs)
             except StoreUnavailable as error:
-                self._say(f"{error}; trying again in {pause:g} s")
+                self._say(f"{self._side}: {error}; trying again in {pause:g} s")
             await self._clock.wait(asyncio.Event(), pause)
         return await question(*args, **kwargs)
