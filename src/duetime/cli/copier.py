@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 
 from duetime.cli.exits import Exit
+from duetime.cli.interpreter import loop_factory
 from duetime.cli.places import digest_of, place_of
 from duetime.cli.progress import Progress
 from duetime.clock import SystemClock
@@ -21,7 +22,8 @@ def run_copy(source: str, target: str) -> Exit:
     """Copy from one URL to another; tells how it went, and how to go on if it did not."""
     progress = Progress(SystemClock())
     try:
-        tally = asyncio.run(_copy(source, target, progress))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            tally = runner.run(_copy(source, target, progress))
     except KeyboardInterrupt:
         progress.say(AGAIN)
         return Exit.INTERRUPTED

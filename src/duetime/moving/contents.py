@@ -16,7 +16,7 @@ CARRIED = ("layout",)
 
 PART = 500  # timers, or events, that are read at once
 LOG_PART = 1_000  # attempts
-LOGS_AT_ONCE = 8
+LOGS_AT_ONCE = 32
 
 
 class Laden(NamedTuple):
