@@ -28,6 +28,23 @@ class Listening:
         self.said.append(sentence)
 
 
+class Breaking:
+    """A target whose power goes after so many inserts."""
+
+    def __init__(self, store, after):
+        self.store = store
+        self.left = after
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    async def insert(self, inserts):
+        if self.left == 0:
+            raise RuntimeError("the power is gone")
+        self.left -= 1
+        return await self.store.insert(inserts)
+
+
 def furniture(count):
     """Timers in every status, with attempts, and with events that were not told yet."""
     return [_insert(number) for number in range(count)]

@@ -9,21 +9,14 @@ from duetime.errors import InUse
 from duetime.moving.copying import Copy
 from duetime.nodes import KIND, NodeRecord
 from duetime.stores import Record
-from duetime.stores.memory import MemoryStore
-from duetime.testing import FakeClock
 from tests.moving.houses import Listening, copied, furnished, holdings, passing
 
 SIDES = {"FROM": 0, "TO": 1}
 
 
 @pytest.fixture
-def clock():
-    return FakeClock()
-
-
-@pytest.fixture
-def stores():
-    return [MemoryStore(), MemoryStore()]
+def stores(source, target):
+    return [source, target]
 
 
 def left_behind(ttl):
