@@ -17,6 +17,7 @@ from duetime.stores.opening import open_store
 
 FROM = "sqlite:///from.db"
 TO = "sqlite:///to.db"
+FAR_AHEAD = 4_000_000_000_000
 AGAIN = "The same command goes on where this one stopped."
 
 
@@ -194,9 +195,28 @@ async def test_a_running_node_is_refused(spawn, tmp_path):
         assert await node.stop() == 0
         process = await asyncio.to_thread(spawn, "copy", "sqlite:///duetime.db", TO)
         out, err = await asyncio.to_thread(process.communicate, timeout=60)
-        assert (process.returncode, err) == (0, "")
+        assert process.returncode == 0, err
+        assert "nodes" not in err
     finally:
         await node.end_if_running()
+
+
+@pytest.mark.slow
+async def test_a_crashed_node_is_no_obstacle(spawn, tmp_path):
+    """Its record is watched for its time, and what it wrote last is copied too."""
+    node = ServiceProcess(tmp_path, CLAIM_TTL="3s")
+    await node.start()
+    timers = [make_timer(execute_at=FAR_AHEAD) for _ in range(50)]
+    try:
+        async with House("sqlite:///duetime.db") as store:
+            await insert(store, *timers)
+    finally:
+        await node.kill()
+    process = await asyncio.to_thread(spawn, "copy", "sqlite:///duetime.db", TO)
+    _, err = await asyncio.to_thread(process.communicate, timeout=60)
+    assert process.returncode == 0, err
+    assert err.startswith("there are records of nodes: watching for 3 s whether they run\n")
+    assert {timer.id for timer in (await contents(TO))[0]} == {timer.id for timer in timers}
 
 
 SAME = "duetime: FROM and TO are the same database\n"
