@@ -62,7 +62,7 @@ def test_a_file_is_copied_into_another(run):
     attempts = sum(len(each.attempts) for each in inserts)
     events = sum(len(each.events) for each in inserts)
     assert re.fullmatch(
-        rf"copied 1,500 timers, {attempts:,} attempts, {events:,} events, 1 records; "
+        rf"copied 1,500 timers, {attempts:,} attempts, {events:,} events, 1 record; "
         r"both sides have the same checksum [0-9a-f]{32}\n",
         ended.out,
     )

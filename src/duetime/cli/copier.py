@@ -42,10 +42,14 @@ def run_copy(source: str, target: str) -> Exit:
 
 def in_short(tally: Tally) -> str:
     """What was copied, and that it was looked at again."""
-    return (
-        f"copied {tally.timers:,} timers, {tally.attempts:,} attempts, {tally.events:,} events, "
-        f"{tally.records:,} records; both sides have the same checksum {tally.checksum}"
+    parts = (
+        (tally.timers, "timer"),
+        (tally.attempts, "attempt"),
+        (tally.events, "event"),
+        (tally.records, "record"),
     )
+    counts = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
+    return f"copied {counts}; both sides have the same checksum {tally.checksum}"
 
 
 async def _copy(source: str, target: str, progress: Progress) -> Tally:
