@@ -9,6 +9,7 @@
     ├── PayloadTooLarge           the request body is over its limit
     ├── Unauthorized              no API key, or a wrong one
     ├── ConfigurationError        a setting is missing or wrong; the message says what to set
+    ├── InUse                     somebody works with the database that must not meanwhile
     ├── CallerGone                the caller hung up: nobody waits for an answer
     └── StoreError                the store could not do what was asked
         ├── StoreUnavailable      it did not answer: a write may or may not have landed
@@ -67,6 +68,10 @@ class Unauthorized(DuetimeError):
 
 class ConfigurationError(DuetimeError):
     """A setting is missing or wrong; the message says what to set."""
+
+
+class InUse(DuetimeError):
+    """Somebody works with the database that must not meanwhile; the message says who."""
 
 
 class CallerGone(DuetimeError):

@@ -8,6 +8,8 @@ from msgspec import Meta
 
 from duetime.clock import Millis
 
+KIND = "node"  # of the records in which nodes write down what they are
+
 NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]
 _Length: TypeAlias = Annotated[Millis, Meta(gt=0)]
 

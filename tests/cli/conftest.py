@@ -30,7 +30,7 @@ def service() -> Iterator[FakeService]:
 def surroundings(tmp_path, monkeypatch):
     """An empty directory, and an environment that says nothing."""
     monkeypatch.chdir(tmp_path)
-    for name in ("API_KEY", "DUETIME_URL", "DATABASE_URL", "NO_COLOR"):
+    for name in ("API_KEY", "DUETIME_URL", "DATABASE_URL", "COPY_FROM", "COPY_TO", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
 

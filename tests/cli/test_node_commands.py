@@ -192,7 +192,7 @@ def test_help_names_every_setting(run):
 
 def test_every_command_has_help_with_examples(run):
     """Each says what it does and shows how."""
-    commands = [["serve"], ["dev"], ["migrate"], ["receiver"], ["timer"]]
+    commands = [["serve"], ["dev"], ["migrate"], ["copy"], ["receiver"], ["timer"]]
     verbs = "create get list cancel fire pause resume attempts watch"
     for command in commands + [["timer", verb] for verb in verbs.split()]:
         ended = run(*command, "--help")

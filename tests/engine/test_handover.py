@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from duetime.engine.members import KIND
 from duetime.model import Status
+from duetime.nodes import KIND
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
 from tests.engine.conftest import Node, settle

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from duetime.engine.members import KIND, Members
+from duetime.engine.members import Members
 from duetime.engine.shards import Rendezvous
 from duetime.errors import StoreUnavailable
 from duetime.ids import ALL_SHARDS
-from duetime.nodes import NodeRecord
+from duetime.nodes import KIND, NodeRecord
 from duetime.stores import News
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore

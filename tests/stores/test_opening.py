@@ -1,13 +1,17 @@
 """From a URL to a store."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from duetime.errors import ConfigurationError
+from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.stores import Insert
 from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import Options, open_store
 from duetime.stores.sqlite.store import SqliteStore
+from tests.factories import insert, make_timer
+from tests.servers.kinds import POSTGRES
 
 
 @pytest.mark.parametrize(
@@ -58,3 +62,67 @@ def test_anything_else_says_what_is_supported(url):
     with pytest.raises(ConfigurationError, match="sqlite:////absolute/path") as refused:
         open_store(url)
     assert "secret" not in str(refused.value)
+
+
+EXISTING = Options(must_exist=True)
+
+
+async def test_a_file_that_must_exist_is_not_made(tmp_path):
+    """Neither it nor its folder; the message says which file is missing."""
+    store = open_store(f"sqlite:///{tmp_path}/data/duetime.db", EXISTING)
+    with pytest.raises(ConfigurationError, match=r"there is no database .*/data/duetime\.db"):
+        await store.migrate()
+    await store.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("CREATE TABLE songs (name TEXT)", "is not one of Duetime's"),
+        ("CREATE TABLE schema_history (number INTEGER)", "run duetime migrate on it first"),
+    ],
+)
+async def test_a_file_that_must_exist_is_not_migrated(tmp_path, script, message):
+    """One of somebody else's, or of an older version, is refused and stays as it is."""
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute(script)
+    connection.close()
+    before = path.read_bytes()
+    store = open_store(f"sqlite:///{path}", EXISTING)
+    with pytest.raises(ConfigurationError, match=message):
+        await store.migrate()
+    await store.close()
+    assert path.read_bytes() == before
+
+
+async def test_a_file_that_must_exist_is_only_read(tmp_path):
+    """What is in it can be read, and SQLite itself refuses to write."""
+    url = f"sqlite:///{tmp_path}/duetime.db"
+    made = open_store(url)
+    await made.migrate()
+    timer = make_timer()
+    await insert(made, timer)
+    await made.close()
+    store = open_store(url, EXISTING)
+    await store.migrate()
+    assert await store.scan(None, 10) == [timer]
+    with pytest.raises(StoreUnavailable, match="readonly"):
+        await store.insert([Insert(make_timer())])
+    await store.close()
+
+
+@pytest.mark.parametrize("engine", POSTGRES)
+async def test_a_schema_that_must_exist_is_not_made(engine, fresh_database):
+    """The message names it; once it is made, it is opened."""
+    url = await fresh_database(engine)
+    store = open_store(url, EXISTING)
+    with pytest.raises(ConfigurationError, match="this database has no timers in the schema test_"):
+        await store.migrate()
+    made = open_store(url)
+    await made.migrate()
+    await store.migrate()
+    assert await store.scan(None, 10) == []
+    await made.close()
+    await store.close()

@@ -6,7 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from duetime import __version__
-from duetime.cli import exits, node_commands, nodes_command, receiver_command, timer_commands
+from duetime.cli import (
+    copy_command,
+    exits,
+    node_commands,
+    nodes_command,
+    receiver_command,
+    timer_commands,
+)
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
 from duetime.client import ClientError
@@ -34,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"duetime {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="<command>", required=True)
     node_commands.add_to(commands)
+    copy_command.add_to(commands)
     timer_commands.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)

@@ -1,5 +1,6 @@
 """The interpreter, set up for what a node does."""
 
+import asyncio
 import gc
 import sys
 
@@ -13,3 +14,12 @@ def tune() -> None:
     # The thread that writes needs Python's lock a few times for every commit, and then waits for it
     # up to this long, in seconds, while the event loop is busy.
     sys.setswitchinterval(0.0005)
+
+
+def loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    """The faster event loop, where there is one."""
+    try:
+        import uvloop  # noqa: PLC0415 - it does not exist for every platform
+    except ImportError:
+        return None
+    return uvloop.Loop

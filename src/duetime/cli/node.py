@@ -16,7 +16,7 @@ from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
 from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
-from duetime.cli.interpreter import tune
+from duetime.cli.interpreter import loop_factory, tune
 from duetime.cli.limits import allow_open_files
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
@@ -42,7 +42,7 @@ def run_node(settings: Settings, *, dev: bool, worker: Worker | None = None) -> 
     logs.configure(settings.log_level, settings.log_format, worker=number)
     allow_open_files(settings.max_in_flight)
     tune()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_run(settings, worker, dev=dev))
 
 
@@ -179,11 +179,3 @@ def _program() -> str:
 
 def _node_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-
-
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # noqa: PLC0415 - it does not exist for every platform
-    except ImportError:
-        return None
-    return uvloop.Loop

@@ -25,12 +25,11 @@ from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
 from duetime.errors import StoreError
-from duetime.nodes import NodeRecord, NodeState, NodeStatus
+from duetime.nodes import KIND, NodeRecord, NodeState, NodeStatus
 from duetime.stores import News, Record, Store
 
 log = logging.getLogger("duetime.engine")
 
-KIND = "node"
 BEATS = 5  # heartbeats in the time after which a node may be taken for dead
 LONGEST_BEAT: Millis = 2_000  # whoever comes waits for one
 LOOKS = 5  # a newcomer looks so many times in a heartbeat whether the others have moved

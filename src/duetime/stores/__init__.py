@@ -202,7 +202,8 @@ class Store(Protocol):
         """Every timer there is, of all tenants, a part at a time; for moving to another store.
 
         In an order of the store's own that never changes, behind the timer with the id ``after``,
-        also if that one is gone. An empty answer is the end.
+        also if that one is gone. Where timers are heavy, an answer has fewer than ``limit``, so
+        that it fits into memory. An empty answer is the end.
         """
 
     async def attempts(

@@ -15,6 +15,7 @@ class Options(NamedTuple):
     schema: str | None = None
     pool_size: int | None = None
     retention: Millis | None = None  # for how long finished timers are kept
+    must_exist: bool = False  # take it as it is: ``migrate`` makes nothing, and changes nothing
 
 
 class Engine(NamedTuple):
@@ -41,14 +42,15 @@ def _sqlite(url: str, options: Options) -> Store:
     path = rest.removeprefix("/")
     if path == rest or not path or path.startswith(":"):
         raise ConfigurationError(f"a sqlite URL must name a file after sqlite:///; {_supported()}")
-    return SqliteStore(path, synchronous=options.sqlite_synchronous)
+    return SqliteStore(path, synchronous=options.sqlite_synchronous, must_exist=options.must_exist)
 
 
 def _postgres(url: str, options: Options) -> Store:
     from duetime.stores.postgres.address import Address  # noqa: PLC0415
     from duetime.stores.postgres.store import PostgresStore  # noqa: PLC0415
 
-    return PostgresStore(Address.parse(url, schema=options.schema, pool_size=options.pool_size))
+    address = Address.parse(url, schema=options.schema, pool_size=options.pool_size)
+    return PostgresStore(address, must_exist=options.must_exist)
 
 
 ENGINES = (

@@ -157,6 +157,17 @@ async def test_timers_are_found_by_their_primary_keys(plans, count):
         assert {name for _, name in indexes(found)} == {"timers_pkey", "states_pkey"}
 
 
+async def test_scanning_follows_the_primary_key(plans):
+    """A part is read in order, and none of what lies behind it."""
+    for values in ([some_ids(2)[1], 500], ["00000000-0000-0000-0000-000000000000", 500], None):
+        found = await plans.of(plans.reads.scanning, values)
+        assert not walked(found)
+        assert {name for _, name in indexes(found)} == {"timers_pkey", "states_pkey"}
+        lines = below(found, "CTE lines")
+        assert names(lines)[0] == "Limit", lines
+        assert "Sort" not in names(lines), lines
+
+
 @pytest.mark.parametrize("count", [1, 64])
 async def test_timers_are_found_by_their_keys(plans, count):
     """By the index that keeps them unique."""

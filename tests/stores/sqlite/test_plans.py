@@ -49,6 +49,7 @@ HOT = {
     ),
     "get": (reads.GETTING, "t USING INDEX sqlite_autoindex_timers_1 (id=?)"),
     "weigh": (reads.WEIGHING, "t USING INDEX sqlite_autoindex_timers_1 (id=?)"),
+    "scan": (reads.SCANNING, "timers USING INDEX sqlite_autoindex_timers_1 (id>?)"),
     "get by key": (
         reads.getting_by_key(2),
         "t USING INDEX sqlite_autoindex_timers_2 (tenant=? AND group=? AND timer_id=?)",

@@ -56,7 +56,14 @@ class Reads:
             f'{self._timers} WHERE (t.tenant, t."group", t.timer_id) IN '
             "(SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))"
         )
-        self.scanning = f"{self._timers} WHERE t.id > $1::uuid ORDER BY t.id LIMIT $2"
+        self.scanning = (
+            "WITH lines AS MATERIALIZED ("
+            "SELECT id, weight, sum(weight) OVER (ORDER BY id) AS so_far "
+            f"FROM {schema}.states WHERE id > $1::uuid ORDER BY id LIMIT $2) "
+            f"{self._timers} JOIN lines ON lines.id = t.id "
+            f"WHERE so_far <= {_PORTION} OR so_far = lines.weight "  # one alone may be heavier
+            "ORDER BY t.id"
+        )
         self.reading_attempts = (
             "SELECT occurrence, attempt, node, started_at, finished_at, next_at, outcome "
             f"FROM {schema}.attempts WHERE timer = $1::uuid AND (occurrence, attempt) > ($2, $3) "
@@ -216,7 +223,7 @@ class Reads:
     async def scan(
         self, connection: asyncpg.Connection, after: str | None, limit: int
     ) -> list[Timer]:
-        """Every timer, by id."""
+        """Every timer, by id: as many as make up one answer."""
         rows = await connection.fetch(self.scanning, _bound(after or ""), limit)
         return [_to_timer(row) for row in rows]
 

@@ -31,6 +31,21 @@ async def migrate(connection: asyncpg.Connection, schema: str, known: list[Migra
         ) from error
 
 
+async def check_up_to_date(
+    connection: asyncpg.Connection, schema: str, known: list[Migration]
+) -> None:
+    """Refuse a schema that is not there, or that is older than this version's."""
+    newest = await _newest(connection, schema, known)
+    if newest == 0:
+        raise ConfigurationError(
+            f"this database has no timers in the schema {schema}: name the right one with ?schema="
+        )
+    if newest < known[-1].number:
+        raise ConfigurationError(
+            f"the schema {schema} was made by an older Duetime: run duetime migrate on it first"
+        )
+
+
 async def _migrate(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> None:
     if await _newest(connection, schema, known) >= known[-1].number:
         return  # as a rule; and it needs no right to change tables

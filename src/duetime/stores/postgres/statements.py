@@ -77,7 +77,7 @@ class _Arrays:
 
 
 @cache
-def inserting(schema: str, *, has_tags: bool, has_events: bool) -> str:
+def inserting(schema: str, *, has_tags: bool, has_attempts: bool, has_events: bool) -> str:
     arrays = _Arrays()
     timer, state = ", ".join(NEW_TIMER), ", ".join(NEW_STATE)
     parts = [
@@ -94,6 +94,8 @@ def inserting(schema: str, *, has_tags: bool, has_events: bool) -> str:
     ]
     if has_tags:
         parts += [arrays.rows("tagged", TAG), _tagging(schema)]
+    if has_attempts:
+        parts += [arrays.rows("ended", ATTEMPT), _logging(schema)]
     if has_events:
         parts += [arrays.rows("happened", EVENT), _telling(schema)]
     return f"WITH {', '.join(parts)} SELECT place FROM won"
@@ -123,17 +125,7 @@ def updating(
             "FROM wanted w JOIN won USING (place) WHERE t.id = w.id)"
         )
     if has_attempts:
-        names = ", ".join(name for name in ATTEMPT if name != "place")
-        parts += [
-            arrays.rows("ended", ATTEMPT),
-            (
-                f"logged AS (INSERT INTO {schema}.attempts ({names})"
-                f" SELECT {names} FROM ended JOIN won USING (place)"
-                " ON CONFLICT (timer, occurrence, attempt) DO UPDATE SET node = excluded.node,"
-                " started_at = excluded.started_at, finished_at = excluded.finished_at,"
-                " next_at = excluded.next_at, outcome = excluded.outcome)"
-            ),
-        ]
+        parts += [arrays.rows("ended", ATTEMPT), _logging(schema)]
     if has_events:
         parts += [arrays.rows("happened", EVENT), _telling(schema)]
     if has_tags:
@@ -157,6 +149,17 @@ def _tagging(schema: str) -> str:
         f"tagging AS (INSERT INTO {schema}.tags (tenant, tag, timer) "
         "SELECT tagged.tenant, tag, timer FROM tagged JOIN won USING (place) "
         "ON CONFLICT DO NOTHING)"
+    )
+
+
+def _logging(schema: str) -> str:
+    names = ", ".join(name for name in ATTEMPT if name != "place")
+    return (
+        f"logged AS (INSERT INTO {schema}.attempts ({names})"
+        f" SELECT {names} FROM ended JOIN won USING (place)"
+        " ON CONFLICT (timer, occurrence, attempt) DO UPDATE SET node = excluded.node,"
+        " started_at = excluded.started_at, finished_at = excluded.finished_at,"
+        " next_at = excluded.next_at, outcome = excluded.outcome)"
     )
 
 

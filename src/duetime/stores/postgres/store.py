@@ -19,7 +19,7 @@ from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.news import ANNOUNCING, Listener, channel_of, payloads
 from duetime.stores.postgres.pool import Pool
 from duetime.stores.postgres.reads import Reads
-from duetime.stores.postgres.schema import MIGRATE_WITHIN, migrate
+from duetime.stores.postgres.schema import MIGRATE_WITHIN, check_up_to_date, migrate
 from duetime.stores.postgres.traits import TRAITS
 from duetime.stores.postgres.values import shard_set
 from duetime.stores.postgres.writes import Writes
@@ -35,12 +35,16 @@ QUICK_WITHIN = 3.0
 
 
 class PostgresStore:
-    """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``."""
+    """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``.
+
+    With ``must_exist`` the schema is taken as it is, and neither made nor migrated.
+    """
 
     traits = TRAITS
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, must_exist: bool = False) -> None:
         self._schema = address.schema
+        self._prepare = check_up_to_date if must_exist else migrate
         self._pool = Pool(address, address.pool_size)
         # What must not queue up behind the rest, nor wait on a line that has gone silent.
         self._quick = Pool(address, 1, within=QUICK_WITHIN)
@@ -57,7 +61,7 @@ class PostgresStore:
         self._check_not_closed()
         known = migrations("postgres")
         await self._pool.run(
-            lambda connection: migrate(connection, self._schema, known), MIGRATE_WITHIN
+            lambda connection: self._prepare(connection, self._schema, known), MIGRATE_WITHIN
         )
         self._is_open = True
 

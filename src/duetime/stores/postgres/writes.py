@@ -79,6 +79,11 @@ class Writes:
         placed = sorted(firsts.values(), key=lambda each: _key(each[1].timer))
         timers = [(place, insert.timer) for place, insert in placed]
         tags = _tag_rows(timers)
+        attempts = [
+            _attempt_values(place, attempt)
+            for place, insert in placed
+            for attempt in insert.attempts
+        ]
         events = [
             (place, event.id, ids.shard_of(event.id), to_json(event))
             for place, insert in placed
@@ -89,14 +94,22 @@ class Writes:
         )
         if tags:
             values += columns(tags)
+        if attempts:
+            values += columns(attempts)
         if events:
             values += columns(events)
-        statement = self.inserting(has_tags=bool(tags), has_events=bool(events))
+        statement = self.inserting(
+            has_tags=bool(tags), has_attempts=bool(attempts), has_events=bool(events)
+        )
         return {row[0] for row in await connection.fetch(statement, *values)}
 
-    def inserting(self, *, has_tags: bool = False, has_events: bool = False) -> str:
+    def inserting(
+        self, *, has_tags: bool = False, has_attempts: bool = False, has_events: bool = False
+    ) -> str:
         """The statement that inserts timers, and answers with the places of those it stored."""
-        return statements.inserting(self._schema, has_tags=has_tags, has_events=has_events)
+        return statements.inserting(
+            self._schema, has_tags=has_tags, has_attempts=has_attempts, has_events=has_events
+        )
 
     async def _taken(
         self, connection: asyncpg.Connection, timers: Sequence[Timer]

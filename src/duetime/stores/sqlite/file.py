@@ -75,6 +75,35 @@ def open_writer(path: Path, synchronous: str) -> sqlite3.Connection:
     return connection
 
 
+def open_existing(path: Path) -> sqlite3.Connection:
+    """Open a file that is there and up to date. SQLite itself refuses to write to it then."""
+    check_engine()
+    if not path.is_file():
+        raise ConfigurationError(f"there is no database {path}")
+    connection = open_reader(path)
+    try:
+        _check_up_to_date(connection, path, migrations("sqlite")[-1].number)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_up_to_date(connection: sqlite3.Connection, path: Path, known: int) -> None:
+    """Refuse a file with another schema than this version's."""
+    try:
+        (newest,) = connection.execute(
+            "SELECT coalesce(max(number), 0) FROM schema_history"
+        ).fetchone()
+    except sqlite3.OperationalError as error:
+        raise ConfigurationError(f"the database {path} is not one of Duetime's: {error}") from error
+    _check_not_newer(path, newest, known)
+    if newest < known:
+        raise ConfigurationError(
+            f"the database {path} was made by an older Duetime: run duetime migrate on it first"
+        )
+
+
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open the file for reading only. In WAL mode, a reader never waits for a writer."""
     return _connect(path, "ro")

@@ -46,8 +46,11 @@ _ANSWER = (
 )
 
 SCANNING = (
-    f"{_ANSWER} FROM (SELECT rowid AS place FROM timers WHERE id > ? ORDER BY id LIMIT ?) "
-    "CROSS JOIN timers AS t ON t.rowid = place"
+    f"{_ANSWER} FROM (SELECT rowid AS place, weight, "
+    "sum(weight) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS so_far "
+    "FROM timers WHERE id > ? ORDER BY id LIMIT ?) AS line "
+    "CROSS JOIN timers AS t ON t.rowid = place "
+    f"WHERE so_far <= {_PORTION} OR so_far = line.weight"  # one alone may be heavier
 )
 WEIGHING = (
     "SELECT json_group_array(json_array(t.id, t.weight)) "
@@ -201,7 +204,7 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
 
 
 def scan(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Timer]:
-    """Every timer, by id."""
+    """Every timer, by id: as many as fit into one text."""
     return _timers(connection, SCANNING, (after or "", limit))
 
 

@@ -21,7 +21,13 @@ from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.sqlite import reads, writes
-from duetime.stores.sqlite.file import SYNCHRONOUS, open_reader, open_writer, translated
+from duetime.stores.sqlite.file import (
+    SYNCHRONOUS,
+    open_existing,
+    open_reader,
+    open_writer,
+    translated,
+)
 from duetime.stores.sqlite.traits import TRAITS
 from duetime.stores.sqlite.writer import Writer
 
@@ -38,18 +44,27 @@ class SqliteStore:
     - ``normal``: a crash of the process; the newest commits may be lost with the machine's power.
     - ``off``: the same, and a loss of power may damage the file. For trials.
 
-    ``readers`` is the number of threads that read.
+    ``readers`` is the number of threads that read. With ``must_exist`` the file is read only, and
+    taken as it is.
     """
 
     traits = TRAITS
 
-    def __init__(self, path: str | Path, *, synchronous: str = "full", readers: int = 3) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: str = "full",
+        readers: int = 3,
+        must_exist: bool = False,
+    ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise ConfigurationError(
                 f"SQLite's synchronous must be one of {', '.join(SYNCHRONOUS)}, not {synchronous}"
             )
         self._path = Path(path)
         self._synchronous = synchronous
+        self._must_exist = must_exist
         self._opening = asyncio.Lock()
         self._writer: Writer | None = None
         self._threads = ThreadPoolExecutor(readers, "duetime-sqlite-reader")
@@ -68,7 +83,10 @@ class SqliteStore:
 
     def _open(self) -> sqlite3.Connection:
         with translated(f"cannot open the database {self._path}"):
-            writer = open_writer(self._path, self._synchronous)
+            if self._must_exist:
+                writer = open_existing(self._path)
+            else:
+                writer = open_writer(self._path, self._synchronous)
             try:
                 while self._readers.qsize() < self._reader_count:
                     self._readers.put(open_reader(self._path))

@@ -60,6 +60,7 @@ def _insert_rows(connection: sqlite3.Connection, part: Sequence[Insert]) -> None
     timers = [insert.timer for insert in part]
     _write(connection, _inserting("timers", COLUMNS), [to_columns(timer) for timer in timers])
     _write_tags(connection, timers)
+    _write_attempts(connection, chain.from_iterable(insert.attempts for insert in part))
     _write_events(connection, chain.from_iterable(insert.events for insert in part))
 
 

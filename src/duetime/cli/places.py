@@ -1,0 +1,33 @@
+"""Places: where a database is, as its URL says, without who asks for it and with what secrets."""
+
+from hashlib import blake2b
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from duetime.stores.opening import ENGINES
+
+# Options of a URL that do not say where the database is, and may be secrets.
+_ASIDE = ("password", "secret", "token", "key", "user", "pool_size", "pooler", "application_name")
+
+
+def place_of(url: str) -> str:
+    """The same for all URLs that name the database in the same words."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        return f"sqlite://{Path(rest.removeprefix('/')).resolve()}"
+    for engine in ENGINES:
+        if scheme in engine.schemes:
+            scheme = engine.schemes[0]
+    parts = urlsplit(f"{scheme}://{rest}")
+    options = sorted(
+        (name, value)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        if not any(word in name for word in _ASIDE)
+    )
+    hosts = parts.netloc.rpartition("@")[2].lower()
+    return f"{scheme}://{hosts}{parts.path}?{urlencode(options)}"
+
+
+def digest_of(place: str) -> str:
+    """A short name for a place, from which nobody can read it."""
+    return blake2b(place.encode(), digest_size=12).hexdigest()

@@ -1,0 +1,170 @@
+"""A copy: everything of the source, written into the target, and compared on both sides.
+
+It can be stopped at any time, in whatever way, and begun again: timers are inserted by their ids,
+with their versions, so that one which is there already is the proof that it has been copied. The
+source is only read.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from duetime.clock import Clock
+from duetime.errors import ConfigurationError, Conflict, StoreError
+from duetime.model import Event
+from duetime.moving.checksum import Tally
+from duetime.moving.contents import Contents, Laden
+from duetime.moving.differences import differences
+from duetime.moving.journal import Journal
+from duetime.moving.patience import Patience
+from duetime.moving.stillness import Stillness
+from duetime.stores import Insert, Store
+from duetime.stores.portions import portions
+
+NOTE_EVERY = 1.0  # seconds after which it is written down how far the copy has come
+MOST_EVENTS = 200_000  # they are kept in memory until their timers come along
+MOST_NAMED = 10  # timers that a message names
+
+_HEAVIEST = 8 * 1024 * 1024  # bytes, about, that are inserted at once
+_LONGEST = 1_000
+_ATTEMPT_WEIGHT = 512
+
+ANEW = "nothing was overwritten; empty the target and copy again"
+
+
+class Onlooker(Protocol):
+    """Who is told how it goes."""
+
+    def at(self, task: str, timers: int) -> None:
+        """So many timers have been copied, or compared."""
+
+    def say(self, sentence: str) -> None:
+        """Something that the user should know of."""
+
+
+class Copy:
+    """One store's contents on their way into another."""
+
+    def __init__(
+        self, source: Store, target: Store, clock: Clock, onlooker: Onlooker, *, name: str
+    ) -> None:
+        from_source = Patience("FROM", clock, onlooker.say)
+        self._to_target = Patience("TO", clock, onlooker.say)
+        self._source = source
+        self._target = target
+        self._clock = clock
+        self._onlooker = onlooker
+        self._old = Contents(source, from_source)
+        self._new = Contents(target, self._to_target)
+        self._journal = Journal(target, name, self._to_target)
+        self._nodes = [
+            Stillness("FROM", source, clock, from_source),
+            Stillness("TO", target, clock, self._to_target),
+        ]
+        self._noted_at = clock.monotonic()
+
+    async def run(self) -> Tally:
+        """Copy and compare; what both sides hold."""
+        await self._wait_for_stillness()
+        if await self._journal.begin():
+            self._onlooker.say(
+                f"going on behind {self._journal.entry.timers:,} timers that are there already"
+            )
+        if await self._journal.is_in(self._source):
+            await self._journal.end()
+            raise ConfigurationError("FROM and TO are the same database")
+        await self._copy_records()
+        await self._copy_timers()
+        tally = await self._compare()
+        for nodes in self._nodes:
+            await nodes.check()
+        await self._journal.end()
+        return tally
+
+    async def _wait_for_stillness(self) -> None:
+        seconds = [await nodes.begin() for nodes in self._nodes]
+        if any(seconds):
+            self._onlooker.say(
+                f"there are records of nodes: watching for {max(seconds):g} s whether they run"
+            )
+        await asyncio.gather(
+            *(nodes.watch(each) for nodes, each in zip(self._nodes, seconds, strict=True))
+        )
+
+    async def _copy_records(self) -> None:
+        """Make the target's records those of the source: they say how its timers are laid out."""
+        wanted = {(each.kind, each.name): each for each in await self._old.records()}
+        stored = {(each.kind, each.name): each for each in await self._new.records()}
+        for place in wanted.keys() | stored.keys():
+            old, new = stored.get(place), wanted.get(place)
+            if old != new:
+                await self._to_target.ask(self._target.put_record, old, new)
+
+    async def _copy_timers(self) -> None:
+        events = await self._events()
+        done = self._journal.entry.timers
+        part = await self._old.timers(self._journal.entry.after)
+        while part:
+            after = part[-1].timer.id
+            # The next part is read while this one is written.
+            next_part, _ = await asyncio.gather(self._old.timers(after), self._insert(part, events))
+            done += len(part)
+            self._onlooker.at("copied", done)
+            if not next_part or self._clock.monotonic() - self._noted_at >= NOTE_EVERY:
+                await self._journal.advance(after, done)
+                self._noted_at = self._clock.monotonic()
+            part = next_part
+
+    async def _events(self) -> dict[str, list[Event]]:
+        """What is still to be told, by timer: it is written with its timer or not at all."""
+        events: dict[str, list[Event]] = {}
+        count = 0
+        async for part in self._old.events():
+            for event in part:
+                events.setdefault(event.timer, []).append(event)
+            count += len(part)
+            if count > MOST_EVENTS:
+                raise StoreError(
+                    f"FROM: more than {MOST_EVENTS:,} events wait to be published: start a node "
+                    "on it, and stop it again when they have been"
+                )
+        return events
+
+    async def _insert(self, part: Sequence[Laden], events: dict[str, list[Event]]) -> None:
+        inserts = [
+            Insert(timer, tuple(events.get(timer.id, ())), attempts) for timer, attempts in part
+        ]
+        for few in portions(inserts, _weight, heaviest=_HEAVIEST, longest=_LONGEST):
+            answers = await self._to_target.ask(self._target.insert, few)
+            others = [
+                insert.timer.id
+                for insert, stored in zip(few, answers, strict=True)
+                if stored is not None and stored != insert.timer
+            ]
+            if others:
+                raise Conflict(_told([f"{id_} differs in the target" for id_ in others]))
+
+    async def _compare(self) -> Tally:
+        """Read everything again, on both sides; Conflict names what differs."""
+        old, new = await asyncio.gather(self._tally(self._old), self._tally(self._new))
+        if old == new:
+            return new
+        raise Conflict(_told(await differences(self._old, self._new, MOST_NAMED + 1)))
+
+    async def _tally(self, contents: Contents) -> Tally:
+        whole = Tally()
+        async for tally in contents.tally():
+            whole = tally
+            if contents is self._new:
+                self._onlooker.at("compared", tally.timers)
+        return whole
+
+
+def _weight(insert: Insert) -> int:
+    return insert.timer.weight + _ATTEMPT_WEIGHT * len(insert.attempts)
+
+
+def _told(differing: Sequence[str]) -> str:
+    named = "; ".join(differing[:MOST_NAMED])
+    more = "; and more" if len(differing) > MOST_NAMED else ""
+    return f"FROM and TO do not hold the same: {named}{more} ({ANEW})"

@@ -1,0 +1,86 @@
+"""What differs between the two sides of a copy is named."""
+
+import pytest
+from msgspec.structs import replace
+
+from duetime.errors import Conflict
+from duetime.moving import copying
+from duetime.stores import Change, Insert, Record
+from tests.factories import insert, make_event, make_timer, with_spec
+from tests.moving.houses import Breaking, copied, furnished, log_of
+
+
+async def cut_off(source, target, clock):
+    """A copy of 1,200 timers that has written 1,000 of them."""
+    await furnished(source, 1_200)
+    with pytest.raises(RuntimeError):
+        await copied(source, Breaking(target, 2), clock)
+    return await target.scan(None, 1_000)
+
+
+async def test_a_timer_changed_in_the_target_is_a_conflict(clock, source, target):
+    """It is named, and not overwritten; nothing more is copied then."""
+    changed = (await cut_off(source, target, clock))[700]
+    await target.apply([Change(changed, with_spec(changed, name="new"))])
+    with pytest.raises(Conflict, match=f"{changed.id} differs in the target .*nothing was overw"):
+        await copied(source, target, clock)
+    [stored] = await target.get([changed.id])
+    assert stored.spec.name == "new"
+    assert len(await target.scan(None, 2_000)) == 1_000
+
+
+async def test_a_timer_changed_behind_the_journal_is_a_conflict(clock, source, target, monkeypatch):
+    """It is not inserted again, but compared."""
+    monkeypatch.setattr(copying, "NOTE_EVERY", 0.0)
+    changed = (await cut_off(source, target, clock))[700]
+    await target.apply([Change(changed, with_spec(changed, name="new"))])
+    with pytest.raises(Conflict, match=f"the same: {changed.id} differs in the target"):
+        await copied(source, target, clock)
+    assert len(await target.records("copy")) == 1
+
+
+async def test_a_key_that_was_taken_in_the_target_is_a_conflict(clock, source, target):
+    """By a timer that somebody made there meanwhile."""
+    await cut_off(source, target, clock)
+    missing = (await source.scan(None, 2_000))[-1]
+    await insert(target, replace(missing, id=make_timer().id))
+    with pytest.raises(Conflict, match=missing.id):
+        await copied(source, target, clock)
+
+
+async def test_what_only_the_target_has_is_a_conflict(clock, source, target):
+    """It is named too."""
+    await cut_off(source, target, clock)
+    more = make_timer()
+    await insert(target, more)
+    with pytest.raises(Conflict, match=f"{more.id} is in the target only"):
+        await copied(source, target, clock)
+
+
+async def test_an_attempt_more_in_the_target_is_a_conflict(clock, source, target):
+    """The timers are the same, and the checksums are not."""
+    timer = make_timer(version=5)
+    await source.insert([Insert(timer, attempts=log_of(timer, 1))])
+    await target.put_record(None, Record(kind="copy", name="here", data=b"?"))
+    await target.insert([Insert(timer, attempts=log_of(timer, 2))])
+    with pytest.raises(Conflict, match=f"{timer.id} differs in the target"):
+        await copied(source, target, clock)
+
+
+async def test_an_event_more_in_the_target_is_a_conflict(clock, source, target):
+    """It would be told twice, or for the first time."""
+    timer = make_timer()
+    await source.insert([Insert(timer)])
+    await target.put_record(None, Record(kind="copy", name="here", data=b"?"))
+    await target.insert([Insert(timer, (make_event(timer),))])
+    with pytest.raises(Conflict, match="the events that wait to be published differ"):
+        await copied(source, target, clock)
+
+
+async def test_many_differences_are_cut_short(clock, source, target):
+    """Ten are named."""
+    for timer in (await cut_off(source, target, clock))[:50]:
+        await target.apply([Change(timer, with_spec(timer, name="new"))])
+    with pytest.raises(Conflict, match="; and more") as refused:
+        await copied(source, target, clock)
+    assert str(refused.value).count("differs in the target") == 10
