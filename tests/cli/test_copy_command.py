@@ -7,13 +7,14 @@ import sqlite3
 
 import pytest
 from msgspec import Raw
-from tests.factories import insert, make_spec, make_timer, with_spec
-from tests.moving.houses import furnished, holdings
-from tests.system.service import ServiceProcess
 
 from duetime.model import HttpCallback
 from duetime.stores import Change
 from duetime.stores.opening import open_store
+from tests.factories import insert, make_spec, make_timer, with_spec
+from tests.moving.houses import furnished, holdings
+from tests.ports import free_port
+from tests.system.service import ServiceProcess
 
 FROM = "sqlite:///from.db"
 TO = "sqlite:///to.db"
@@ -146,6 +147,17 @@ def test_a_copy_that_was_killed_is_resumed(stuck, run):
     assert "timers that are there already" in ended.err
     assert ended.out.startswith("copied 1,500 timers, ")
     assert asyncio.run(contents(TO)) == asyncio.run(contents(FROM))
+
+
+def test_no_node_starts_in_a_house_that_is_half_full(stuck, spawn, monkeypatch):
+    """It would fire what has come already, and change what is still to be compared."""
+    stuck.kill()
+    stuck.communicate(timeout=10)
+    monkeypatch.setenv("API_KEY", "k" * 32)
+    node = spawn("serve", "--database-url", TO, "--port", str(free_port()))
+    _, err = node.communicate(timeout=20)
+    assert node.returncode == 2
+    assert "a copy into this database was begun and has not been finished" in err
 
 
 def test_ctrl_c_stops_cleanly(stuck, run):

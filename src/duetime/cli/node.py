@@ -30,6 +30,7 @@ from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
 from duetime.layout import agree_on_shards
+from duetime.moving.journal import check_no_move
 from duetime.service import Service
 from duetime.stores import Store
 
@@ -54,6 +55,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             worker.listener if worker else listen(settings.host, settings.port)
         )
         store = await stack.enter_async_context(_opened(settings))
+        await check_no_move(store)
         num_shards = await agree_on_shards(store, settings.num_shards)
         sender = HttpSender(
             clock,

@@ -84,6 +84,15 @@ class Journal:
         self._record = new
 
 
+async def check_no_move(store: Store) -> None:
+    """Raise ConfigurationError if a move into this store was begun and not finished."""
+    if await store.records(KIND):
+        raise ConfigurationError(
+            "DATABASE_URL: a copy into this database was begun and has not been finished: run the "
+            "same duetime copy again, which goes on where it was, and start then"
+        )
+
+
 def _resumed(data: bytes, fresh: Entry) -> Entry:
     """The entry to go on from; what cannot be read, another version wrote: from the beginning."""
     try:
