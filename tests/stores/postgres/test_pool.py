@@ -104,14 +104,14 @@ async def test_who_goes_away_while_waiting_leaves_no_gap(pool, monkeypatch):
     first, second, third = (asyncio.create_task(pid(pool)) for _ in range(3))
     await asyncio.sleep(0)
     first.cancel()
-    pass_on = pool._pass_on_place
+    pass_on = pool._turns.leave
 
     def pass_on_in_vain():
         pass_on()
         second.cancel()  # its turn has come, and it does not know yet
 
     with monkeypatch.context() as patch:
-        patch.setattr(pool, "_pass_on_place", pass_on_in_vain)
+        patch.setattr(pool._turns, "leave", pass_on_in_vain)
         works[0].may_end.set()
         await tasks[0]
     async with asyncio.timeout(4):  # less than anybody waits for a place
@@ -120,7 +120,7 @@ async def test_who_goes_away_while_waiting_leaves_no_gap(pool, monkeypatch):
     await tasks[1]
     assert first.cancelled()
     assert second.cancelled()
-    assert pool._lent == 0
+    assert pool._turns.taken == 0
 
 
 async def test_who_goes_away_while_working_takes_the_connection_along(pool, session):
@@ -162,7 +162,7 @@ async def test_many_that_come_and_go_lose_no_place(pool):
         for work in works:
             work.may_end.set()
         await asyncio.gather(*tasks)
-    assert pool._lent == 0
+    assert pool._turns.taken == 0
 
 
 async def test_a_connection_that_cannot_be_opened_gives_its_place_back(pool, monkeypatch):

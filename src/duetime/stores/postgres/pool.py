@@ -5,7 +5,6 @@ was asked may still be under way, and nobody else must get to hear its answer.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -17,6 +16,7 @@ from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.errors import meaning, spoils_connection, translated
 from duetime.stores.postgres.fate import Session, session_of, settle
 from duetime.stores.postgres.session import ANSWER_WITHIN, connect
+from duetime.stores.turns import Turns
 
 T = TypeVar("T")
 
@@ -30,15 +30,14 @@ class Pool:
 
     def __init__(self, address: Address, size: int, within: float = ANSWER_WITHIN + MARGIN) -> None:
         self._address = address
-        self._size = size
         self._within = within  # seconds that a piece of work may take
         self._idle: list[asyncpg.Connection] = []  # the one used last is lent first
         self._sessions: dict[asyncpg.Connection, Session] = {}
-        self._lent = 0  # or being opened
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._all_back = asyncio.Event()
-        self._all_back.set()
-        self._is_closed = False
+        self._turns = Turns(
+            size,
+            f"all {size} connections to PostgreSQL were in use for {{within:.0f}} s: "
+            "raise pool_size, or look for what keeps it busy",
+        )
 
     async def run(
         self, work: Callable[[asyncpg.Connection], Awaitable[T]], within: float | None = None
@@ -84,12 +83,7 @@ class Pool:
 
     async def close(self) -> None:
         """Let those under way finish, and close every connection."""
-        self._is_closed = True
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_exception(StoreUnavailable("the store is closed"))
-        await self._all_back.wait()
+        await self._turns.close()
         self._sessions.clear()
         while self._idle:
             connection = self._idle.pop()
@@ -97,13 +91,7 @@ class Pool:
                 await connection.close(timeout=2)
 
     async def _lend(self) -> asyncpg.Connection:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
-        if self._lent < self._size:
-            self._lent += 1
-            self._all_back.clear()
-        else:
-            await self._wait_for_turn()
+        await self._turns.enter(FREE_WITHIN)
         try:
             while self._idle:
                 connection = self._idle.pop()
@@ -112,7 +100,7 @@ class Pool:
                 self._sessions.pop(connection, None)
             return await self._open()
         except BaseException:
-            self._pass_on_place()
+            self._turns.leave()
             raise
 
     async def _open(self) -> asyncpg.Connection:
@@ -126,37 +114,10 @@ class Pool:
                 raise
         return connection
 
-    async def _wait_for_turn(self) -> None:
-        """Wait until somebody who is done passes on his place."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            async with asyncio.timeout(FREE_WITHIN):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._pass_on_place()  # it came just when we gave up
-            if isinstance(error, TimeoutError):
-                raise StoreUnavailable(
-                    f"all {self._size} connections to PostgreSQL were in use for "
-                    f"{FREE_WITHIN:.0f} s: raise pool_size, or look for what keeps it busy"
-                ) from error
-            raise
-
     def _take_back(self, connection: asyncpg.Connection, *, is_fine: bool) -> None:
         if is_fine and not connection.is_closed():
             self._idle.append(connection)
         else:
             self._sessions.pop(connection, None)
             connection.terminate()
-        self._pass_on_place()
-
-    def _pass_on_place(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._lent -= 1
-        if self._lent == 0:
-            self._all_back.set()
+        self._turns.leave()
