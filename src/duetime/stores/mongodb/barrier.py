@@ -49,5 +49,7 @@ class Barrier:
             await database[FENCES].update_one(
                 {"_id": self._place}, {"$inc": {"count": 1}}, upsert=True, session=session
             )
-            made: Timestamp = session.operation_time
+            made = session.operation_time
+            if made is None:
+                raise StoreUnavailable("MongoDB: it does not tell when it wrote")
             return made

@@ -1,7 +1,8 @@
 """How a timer becomes a document and comes back.
 
-What the server compares or indexes are fields; the rest of a spec, of the progress and of an outcome
-is JSON text, so that the user's own JSON is kept byte for byte. A field without a value is absent.
+What the server compares or indexes are fields; the rest of a spec, of the progress and of an
+outcome is JSON text, so that the user's own JSON is kept byte for byte. A field without a value is
+absent.
 An id is a UUID of sixteen bytes, whose order is that of the texts.
 
 The newest lines of the execution log lie in the document itself, so that they are written together
@@ -16,6 +17,7 @@ from bson.binary import UUID_SUBTYPE, Binary
 from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Outcome, Progress, Status, Timer
+from duetime.stores import Insert
 from duetime.stores.codec import progress_text, to_json, to_timer
 from duetime.stores.mongodb.connection import Document
 
@@ -83,8 +85,9 @@ def first_id(at: Millis) -> Binary:
 # Timers ---------------------------------------------------------------------------------------
 
 
-def to_document(timer: Timer) -> Document:
-    """A timer as it is first stored."""
+def to_document(insert: Insert) -> Document:
+    """A timer as it is first stored; the log that it brings along lies beside it."""
+    timer = insert.timer
     document = {
         "_id": to_id(timer.id),
         "tenant": timer.tenant,
@@ -94,6 +97,7 @@ def to_document(timer: Timer) -> Document:
         "created_at": timer.created_at,
         **_moving(timer),
         **_asked_for(timer),
+        "has_log": bool(insert.attempts) or None,
     }
     return {name: value for name, value in document.items() if value is not None}
 

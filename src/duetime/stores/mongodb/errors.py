@@ -40,15 +40,12 @@ def meaning(error: BaseException) -> str:
         return f"no primary could be reached ({_first_line(error)})"
     if isinstance(error, WaitQueueTimeoutError):
         return "no connection was free in time: raise pool_size, or look for what keeps it busy"
+    code = error.code if isinstance(error, OperationFailure) else None
+    if known := _MEANINGS.get(code or 0):
+        return f"{known} ({_first_line(error)})"
     if getattr(error, "timeout", False) or isinstance(error, TimeoutError):
         return "no answer in time"
-    known = _MEANINGS.get(code_of(error) or 0)
-    return f"{known} ({_first_line(error)})" if known else _first_line(error)
-
-
-def code_of(error: BaseException) -> int | None:
-    """The server's number for what went wrong, if it was the server that said so."""
-    return error.code if isinstance(error, OperationFailure) else None
+    return _first_line(error)
 
 
 def was_never_sent(error: BaseException) -> bool:

@@ -41,9 +41,7 @@ class Reads:
         self._attempts = database["attempts"]
         self._events = database["events"]
 
-    async def get(
-        self, asked: Sequence[str], session: Session | None = None
-    ) -> list[Timer | None]:
+    async def get(self, asked: Sequence[str], session: Session | None = None) -> list[Timer | None]:
         """Timers by id, one answer for each that was asked for."""
         found: dict[str, Timer] = {}
         if known := known_ids(asked):

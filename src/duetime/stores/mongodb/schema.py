@@ -7,13 +7,14 @@ step says which programs can live with it: those that know the schema up to some
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pymongo
 from pymongo import ASCENDING, IndexModel
-from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from duetime.errors import ConfigurationError
-from duetime.stores.mongodb.connection import Database
+from duetime.stores.mongodb.connection import CONNECT_WITHIN, Database
 from duetime.stores.mongodb.fate import FENCES
 
 HISTORY = "schema_history"
@@ -24,6 +25,7 @@ MIGRATE_WITHIN = 600.0
 _FINISHED = ["completed", "failed", "canceled"]
 _NOT_COMPLETED = ["pending", "executing", "failed", "canceled", "paused"]
 _UNAUTHORIZED = 13
+_EXISTS_ALREADY = 48
 _NEWS_BYTES = 8 * 1024 * 1024
 
 # What needs attention now, with all that the engine asks for, so that no document is read for it.
@@ -68,15 +70,18 @@ class Step(NamedTuple):
 async def _first(database: Database) -> None:
     await database["timers"].create_indexes(TIMERS)
     await database["records"].create_indexes([_index("name", "kind", "name", unique=True)])
-    for name, options in (
-        ("attempts", {}),
-        ("events", {}),
-        (FENCES, {}),
-        # The oldest news make room for new ones.
-        ("news", {"capped": True, "size": _NEWS_BYTES}),
-    ):
-        with contextlib.suppress(CollectionInvalid):  # it is there
-            await database.create_collection(name, check_exists=False, **options)
+    for name in ("attempts", "events", FENCES):
+        await _create(database, name)
+    # The oldest news make room for new ones.
+    await _create(database, "news", capped=True, size=_NEWS_BYTES)
+
+
+async def _create(database: Database, name: str, **options: Any) -> None:
+    try:
+        await database.create_collection(name, check_exists=False, **options)
+    except OperationFailure as error:
+        if error.code != _EXISTS_ALREADY:
+            raise
 
 
 STEPS = [Step(1, "first", 1, _first)]
@@ -84,9 +89,11 @@ STEPS = [Step(1, "first", 1, _first)]
 
 async def migrate(database: Database, steps: list[Step]) -> None:
     """Make the steps that this database has not seen yet."""
-    await _check_replicated(database)
+    with pymongo.timeout(CONNECT_WITHIN):
+        await _check_replicated(database)
     try:
-        await _migrate(database, steps)
+        with pymongo.timeout(MIGRATE_WITHIN):
+            await _migrate(database, steps)
     except OperationFailure as error:
         if error.code != _UNAUTHORIZED:
             raise

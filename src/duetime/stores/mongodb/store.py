@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
-import pymongo
-
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable, Unanswered, not_known
 from duetime.model import Attempt, Event, Timer
@@ -32,7 +30,7 @@ from duetime.stores.mongodb.lists import Lists
 from duetime.stores.mongodb.news import Listener, documents
 from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.records import Records
-from duetime.stores.mongodb.schema import MIGRATE_WITHIN, STEPS, migrate
+from duetime.stores.mongodb.schema import STEPS, migrate
 from duetime.stores.mongodb.traits import TRAITS
 from duetime.stores.mongodb.writes import Writes
 
@@ -73,8 +71,7 @@ class MongodbStore:
             if self._client is None:
                 self._client = connect(self._address)
             database = database_of(self._client, self._address)
-            with pymongo.timeout(MIGRATE_WITHIN):
-                await migrate(database, STEPS)
+            await migrate(database, STEPS)
         if self._opened is None:
             reads = Reads(database)
             self._opened = _Open(
@@ -84,7 +81,7 @@ class MongodbStore:
 
     async def ping(self) -> None:
         opened = self._open()
-        await self._lane.run(lambda: opened.database["schema_history"].find_one())
+        await self._lane.run(opened.database["schema_history"].find_one)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -94,6 +91,7 @@ class MongodbStore:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+            await asyncio.sleep(0)  # the event loop closes sockets at its next turn
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         writes = self._open().writes
@@ -143,9 +141,7 @@ class MongodbStore:
         records = self._open().records
         with translated():
             async with asyncio.timeout(QUICK_WITHIN):
-                return await self._read(
-                    self._quick, lambda session: records.of_kind(kind, session)
-                )
+                return await self._read(self._quick, lambda session: records.of_kind(kind, session))
 
     async def put_record(self, old: Record | None, new: Record | None) -> bool:
         records = self._open().records

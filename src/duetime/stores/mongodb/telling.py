@@ -42,10 +42,7 @@ class Telling:
         async def once() -> set[int]:
             free = await self._free(session, placed)
             if free:
-                documents = [
-                    to_document(insert.timer) | ({"has_log": True} if insert.attempts else {})
-                    for _, insert in free
-                ]
+                documents = [to_document(insert) for _, insert in free]
                 await self._timers.insert_many(documents, session=session)
                 await self._tell(session, [e for _, insert in free for e in insert.events])
             return {place for place, _ in free}

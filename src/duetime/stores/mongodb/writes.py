@@ -68,9 +68,7 @@ class Writes:
             answers += await self._insert_part(session, inserts[start : start + LONGEST])
         return answers
 
-    async def _insert_part(
-        self, session: Session, part: Sequence[Insert]
-    ) -> list[Timer | None]:
+    async def _insert_part(self, session: Session, part: Sequence[Insert]) -> list[Timer | None]:
         await self._log(session, [attempt for insert in part for attempt in insert.attempts])
         answers: list[Timer | None] = [None] * len(part)
         left = list(enumerate(part))
@@ -95,7 +93,7 @@ class Writes:
         self, session: Session, placed: Sequence[tuple[int, Insert]]
     ) -> set[int]:
         """Insert those whose key and id are free; return their places."""
-        documents = [_new_document(insert) for _, insert in placed]
+        documents = [to_document(insert) for _, insert in placed]
         lost: set[int] = set()
         try:
             await self._timers.insert_many(documents, ordered=False, session=session)
@@ -127,9 +125,7 @@ class Writes:
                     won[place] = True
         return won
 
-    async def _apply_part(
-        self, session: Session, part: Sequence[tuple[int, Change]]
-    ) -> list[int]:
+    async def _apply_part(self, session: Session, part: Sequence[tuple[int, Change]]) -> list[int]:
         if not part:
             return []
         updates = await self._updates(session, part)
@@ -168,13 +164,11 @@ class Writes:
 
     # The execution log ------------------------------------------------------------------------
 
-    async def _move_lines(
-        self, session: Session, part: Sequence[tuple[int, Change]]
-    ) -> set[str]:
+    async def _move_lines(self, session: Session, part: Sequence[tuple[int, Change]]) -> set[str]:
         """Copy the lines of those who may have many to documents of their own; who they are.
 
         The change then takes them out of the timer's document, which still has them all if it is
-        still of the old version. Should the change lose, they lie in both places, which is the same.
+        still of the old version. Should the change lose, they lie in both places: that is the same.
         """
         grown = {
             to_id(change.old.id): change.old
@@ -257,11 +251,6 @@ class Writes:
                 for id_ in gone[start : start + 100]
             ]
             await self._attempts.delete_many({"$or": ranges})
-
-
-def _new_document(insert: Insert) -> Document:
-    document = to_document(insert.timer)
-    return document | {"has_log": True} if insert.attempts else document
 
 
 def _firsts(placed: Sequence[tuple[int, Insert]]) -> list[tuple[int, Insert]]:
