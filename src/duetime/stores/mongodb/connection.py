@@ -43,7 +43,6 @@ def connect(address: Address) -> Client:
         waitQueueTimeoutMS=wait,
         retryWrites=True,
         retryReads=True,
-        uuidRepresentation="standard",
     )
 
 

@@ -58,10 +58,9 @@ def to_id(text: str) -> Binary:
     return Binary(bytes.fromhex(text.replace("-", "")), UUID_SUBTYPE)
 
 
-def from_id(stored: Any) -> str:
-    """The id that was stored; the driver reads it as a UUID or as bytes."""
-    text = stored.hex
-    text = text if isinstance(text, str) else text()
+def from_id(stored: bytes) -> str:
+    """The id that was stored."""
+    text = stored.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

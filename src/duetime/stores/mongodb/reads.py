@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from bson.max_key import MaxKey
-
 from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Status, Timer
@@ -28,7 +26,6 @@ from duetime.stores.mongodb.schema import DUE
 AT_ONCE = 1_000
 
 _GROUPS = 50  # in one query by key
-_EARLIEST = -(2**63)  # the least integer: behind it lies everything
 _EXECUTING = Status.EXECUTING.value
 _WAKING = {name: 1 for name in DUE if name != "shard"}
 
@@ -71,43 +68,12 @@ class Reads:
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
         """What wakes up until then, in order."""
-        if limit == 0 or not shards:
-            return []
-        cursor = self._timers.find(**self.waking(shards, after, before, limit))
-        return [
-            Waking(
-                line["wake_at"],
-                from_id(line["_id"]),
-                line["version"],
-                line["weight"],
-                line["status"] == _EXECUTING,
-            )
-            async for line in cursor
-        ]
-
-    def waking(
-        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
-    ) -> dict[str, Any]:
-        """The due query: one stretch of the index.
-
-        Its ends are given as such. As conditions, the server would look for each of the shards at
-        each time anew, instead of reading on and passing over what is others'.
-        """
-        at, id_ = after or (_EARLIEST, "")
-        most: list[Any] = [MaxKey()] * (len(DUE) - 2)
-        condition: Document = {"wake_at": {"$lte": before}}
-        if len(shards) < ids.SHARDS:
-            condition["shard"] = {"$in": sorted(shards)}
-        return {
-            "filter": condition,
-            "projection": _WAKING,
-            "min": dict(zip(DUE, [at, bound(id_), *most], strict=True)),
-            "max": dict(zip(DUE, [before, MaxKey(), *most], strict=True)),
-            "hint": "due",
-            "sort": [("wake_at", 1), ("_id", 1)],
-            "limit": limit,
-            "batch_size": limit,
-        }
+        found: list[Waking] = []
+        for condition in stretches(after, before):
+            if limit > len(found) and shards:
+                query = waking(condition, shards, limit - len(found))
+                found += [_to_waking(line) async for line in self._timers.find(**query)]
+        return found
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Every timer, by id."""
@@ -143,13 +109,51 @@ class Reads:
         """What is still to be told, by id."""
         if limit == 0 or not shards:
             return []
-        condition: Document = {"_id": {"$gt": bound(after or "")}}
-        if len(shards) < ids.SHARDS:
-            condition["shard"] = {"$in": sorted(shards)}
         cursor = self._events.find(
-            condition, sort=[("_id", 1)], limit=limit, hint="_id_", batch_size=AT_ONCE
+            {"_id": {"$gt": bound(after or "")}} | _in_shards(shards),
+            sort=[("_id", 1)],
+            limit=limit,
+            hint="_id_",
+            batch_size=AT_ONCE,
         )
         return [decode_event(each["body"]) async for each in cursor]
+
+
+def stretches(after: Due | None, before: Millis) -> list[Document]:
+    """What lies behind a place, as stretches of the due index: one moment, and all later ones."""
+    if after is None:
+        return [{"wake_at": {"$lte": before}}]
+    rest: Document = {"wake_at": {"$gt": after.wake_at, "$lte": before}}
+    if after.wake_at > before:
+        return []
+    return [{"wake_at": after.wake_at, "_id": {"$gt": bound(after.id)}}, rest]
+
+
+def waking(stretch: Document, shards: Collection[int], limit: int) -> dict[str, Any]:
+    """The due query: it is answered from the index alone."""
+    return {
+        "filter": stretch | _in_shards(shards),
+        "projection": _WAKING,
+        "sort": [("wake_at", 1), ("_id", 1)],
+        "limit": limit,
+        "batch_size": limit,
+        "hint": "due",
+    }
+
+
+def _to_waking(line: Document) -> Waking:
+    return Waking(
+        line["wake_at"],
+        from_id(line["_id"]),
+        line["version"],
+        line["weight"],
+        line["status"] == _EXECUTING,
+    )
+
+
+def _in_shards(shards: Collection[int]) -> Document:
+    """The condition on the shard; where all are meant, none is needed."""
+    return {} if len(shards) == ids.SHARDS else {"shard": {"$in": sorted(shards)}}
 
 
 def _place(line: list[Any]) -> tuple[int, int]:

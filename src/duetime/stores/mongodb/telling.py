@@ -63,11 +63,11 @@ class Telling:
                 {"version": 1},
                 session=session,
             )
-            stored = {each["_id"].bytes: each["version"] async for each in cursor}
+            stored = {each["_id"]: each["version"] async for each in cursor}
             winners = [
                 (placed, update)
                 for placed, update in zip(part, updates, strict=True)
-                if stored.get(bytes(update[0]["_id"])) == placed[1].old.version
+                if stored.get(update[0]["_id"]) == placed[1].old.version
             ]
             if winners:
                 # Nobody can have changed them since: that would end this transaction.
@@ -95,13 +95,13 @@ class Telling:
                 session=session,
             )
             async for each in cursor:
-                taken |= {each["_id"].bytes, (each["tenant"], each["group"], each["timer_id"])}
+                taken |= {each["_id"], (each["tenant"], each["group"], each["timer_id"])}
         return [
             (place, insert)
             for place, insert in placed
             if taken.isdisjoint(
                 {
-                    bytes(to_id(insert.timer.id)),
+                    to_id(insert.timer.id),
                     (insert.timer.tenant, insert.timer.group, insert.timer.timer_id),
                 }
             )

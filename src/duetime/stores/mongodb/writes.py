@@ -185,10 +185,10 @@ class Writes:
             session=session,
         )
         async for held in cursor:
-            old = grown[Binary(held["_id"].bytes, UUID_SUBTYPE)]
+            old = grown[held["_id"]]
             if held["version"] == old.version:
                 moved.add(old.id)
-                lines += [(held["_id"].bytes, line) for line in held["log"]]
+                lines += [(held["_id"], line) for line in held["log"]]
         await self._write_lines(session, lines)
         return moved
 
@@ -244,7 +244,7 @@ class Writes:
             return
         cursor = self._timers.find({"_id": {"$in": list(timers)}}, {"_id": 1})
         left = {each["_id"] async for each in cursor}
-        gone = [id_.bytes for id_ in timers if id_ not in left]
+        gone = [id_ for id_ in timers if id_ not in left]
         for start in range(0, len(gone), 100):
             ranges = [
                 {"_id": {"$gte": line_id(id_, 0, 0), "$lte": last_line_id(id_)}}
