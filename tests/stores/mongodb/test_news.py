@@ -1,4 +1,4 @@
-"""News by a change stream: heard by other nodes, and again after the connection was lost."""
+"""News between nodes: heard by other nodes, and again after the connection was lost."""
 
 import asyncio
 
@@ -41,13 +41,13 @@ async def test_who_listens_before_the_store_is_open_hears_too(url):
     await store.close()
 
 
-async def test_a_lost_stream_is_opened_again(mongodb, database, monkeypatch):
+async def test_what_lost_its_place_begins_anew(mongodb, database, monkeypatch):
     """And whoever listens is told that something may have been missed."""
     monkeypatch.setattr(news, "RECONNECT_EVERY", 0.01)
     heard = await heard_by(mongodb)
-    # What is watched is gone: a stream ends with that. Made anew, it can be watched again.
+    # What is read along is gone. Made anew, it can be read again.
     await database["news"].drop()
-    await database.create_collection("news", capped=True, size=8 * 1024 * 1024)
+    await database.create_collection("news", capped=True, size=1024 * 1024)
     async with asyncio.timeout(20):
         assert await heard.get() == News(is_about_nodes=True)
         told = News((Waking.of(make_timer()),))
@@ -63,6 +63,19 @@ async def test_what_another_version_says_is_passed_over(mongodb, database):
     await mongodb.announce(News(is_about_nodes=True))
     async with asyncio.timeout(20):
         assert await heard.get() == News(is_about_nodes=True)
+
+
+async def test_old_news_are_not_told(mongodb, url):
+    """Who begins to listen hears what is announced from then on."""
+    await mongodb.announce(News((Waking.of(make_timer()),)))
+    other = MongodbStore(Address.parse(url))
+    await other.migrate()
+    heard = await heard_by(other)
+    told = News((Waking.of(make_timer()),))
+    await mongodb.announce(told)
+    async with asyncio.timeout(20):
+        assert await heard.get() == told
+    await other.close()
 
 
 async def test_a_silent_line_is_given_up(mongodb, monkeypatch):

@@ -1,20 +1,22 @@
-"""News between nodes, by a change stream.
+"""News between nodes, by a small collection whose end every node reads along.
 
-News are documents of a small collection, in which the oldest make room. A node watches it on one
-connection. When that is lost, it is opened again, and whoever listens is told that he may have
-missed something.
+The oldest news make room for new ones. A node waits at the end of the collection on a connection of
+its own; when that is lost, it is opened again, and whoever listens is told that he may have missed
+something. A change stream would do the same, but a server finds its way through a stream by looking
+at every write there is, of timers too, once for each node that listens.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import msgspec
+from pymongo import CursorType, WriteConcern
+from pymongo.read_concern import ReadConcern
 
 from duetime.errors import StoreUnavailable
 from duetime.stores import News
-from duetime.stores.mongodb.connection import Collection, Document
+from duetime.stores.mongodb.connection import Collection, Database, Document
 from duetime.stores.mongodb.errors import translated
 
 _LINES = 1_000  # in one document
@@ -24,10 +26,15 @@ SPEAK_EVERY = 5.0
 SILENT_FOR = 10.0
 RECONNECT_EVERY = 1.0
 
-_PIPELINE = [{"$match": {"operationType": "insert"}}]
-
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(News).decode
+
+
+def news_of(database: Database) -> Collection:
+    """Where the news are. Nobody waits for a disk: the news of a server that crashes are old."""
+    return database["news"].with_options(
+        write_concern=WriteConcern(1), read_concern=ReadConcern("local")
+    )
 
 
 def documents(news: News) -> Iterator[Document]:
@@ -73,20 +80,28 @@ class Listener:
             await asyncio.sleep(RECONNECT_EVERY)
 
     async def _listen(self, collection: Collection) -> None:
-        waiting = int(SPEAK_EVERY * 1000)
         async with asyncio.timeout(SILENT_FOR):
-            stream = await collection.watch(_PIPELINE, max_await_time_ms=waiting)
-        async with stream:
-            self._tell(News(is_about_nodes=True))
-            while stream.alive:
-                async with asyncio.timeout(SILENT_FOR):
-                    change = await stream.try_next()
-                if change is not None:
-                    self._on_change(change)
+            mark = (await collection.insert_one({})).inserted_id
+        is_old = True  # until the mark is found
+        async with collection.find(cursor_type=CursorType.TAILABLE_AWAIT) as cursor:
+            cursor.max_await_time_ms(int(SPEAK_EVERY * 1000))
+            while cursor.alive:
+                try:
+                    async with asyncio.timeout(SILENT_FOR):
+                        document = await anext(cursor)
+                except StopAsyncIteration:  # nothing new for a while
+                    continue
+                if not is_old:
+                    self._on_news(document)
+                elif document["_id"] == mark:
+                    is_old = False
+                    self._tell(News(is_about_nodes=True))
 
-    def _on_change(self, change: Any) -> None:
-        with suppress(msgspec.MsgspecError):  # another version's: what it meant, a poll will find
-            self._tell(_decode(change["fullDocument"]["body"]))
+    def _on_news(self, document: Document) -> None:
+        if body := document.get("body"):  # else it is another node's mark
+            # What another version says and we do not understand, a poll will find.
+            with suppress(msgspec.MsgspecError):
+                self._tell(_decode(body))
 
     def _tell(self, news: News) -> None:
         for hear in self._hearers:

@@ -26,7 +26,7 @@ _FINISHED = ["completed", "failed", "canceled"]
 _NOT_COMPLETED = ["pending", "executing", "failed", "canceled", "paused"]
 _UNAUTHORIZED = 13
 _EXISTS_ALREADY = 48
-_NEWS_BYTES = 8 * 1024 * 1024
+_NEWS_BYTES = 1024 * 1024
 
 # What needs attention now, with all that the engine asks for, so that no document is read for it.
 DUE = ("wake_at", "_id", "shard", "version", "weight", "status")

@@ -27,7 +27,7 @@ from duetime.stores.mongodb.errors import ENGINE_ERRORS, meaning, translated, wa
 from duetime.stores.mongodb.fate import settle
 from duetime.stores.mongodb.lane import Lane
 from duetime.stores.mongodb.lists import Lists
-from duetime.stores.mongodb.news import Listener, documents
+from duetime.stores.mongodb.news import Listener, documents, news_of
 from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.records import Records
 from duetime.stores.mongodb.schema import STEPS, migrate
@@ -77,7 +77,7 @@ class MongodbStore:
             self._opened = _Open(
                 database, reads, Lists(database), Writes(database, reads), Records(database)
             )
-            self._listener.open(database["news"])
+            self._listener.open(news_of(database))
 
     async def ping(self) -> None:
         opened = self._open()
@@ -152,7 +152,7 @@ class MongodbStore:
         return await self._lane.run(lambda: writes.purge(sorted(shards), before, limit))
 
     async def announce(self, news: News) -> None:
-        collection = self._open().database["news"]
+        collection = news_of(self._open().database)
         if pieces := list(documents(news)):
             await self._quick.run(lambda: collection.insert_many(pieces))
 
