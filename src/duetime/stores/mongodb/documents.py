@@ -42,6 +42,11 @@ PROJECTION = dict.fromkeys(("_id", *READ, "progress", "spec"), 1)
 
 _STATUSES = {status.value: status for status in Status}
 _STATUS = READ.index("status")
+# The driver has a kind of its own for large numbers, which others do not know to be one.
+_NUMBERS = [
+    READ.index(name)
+    for name in ("version", "execute_at", "wake_at", "created_at", "updated_at", "executed_at")
+]
 
 _decode_progress = msgspec.json.Decoder(Progress).decode
 _decode_outcome = msgspec.json.Decoder(Outcome).decode
@@ -147,6 +152,9 @@ def from_document(document: Document) -> Timer:
     """The timer that a document holds."""
     scalars = [document.get(name) for name in READ]
     scalars[_STATUS] = _STATUSES[document["status"]]
+    for place in _NUMBERS:
+        if scalars[place] is not None:
+            scalars[place] = int(scalars[place])
     return to_timer(
         [from_id(document["_id"]), *scalars],
         _decode_progress(document["progress"]),
@@ -174,12 +182,12 @@ def from_line(timer: str, line: list[Any]) -> Attempt:
     """The attempt that a line tells of."""
     return Attempt(
         timer=timer,
-        occurrence=line[0],
-        attempt=line[1],
+        occurrence=int(line[0]),
+        attempt=int(line[1]),
         node=line[2],
-        started_at=line[3],
-        finished_at=line[4],
-        next_at=line[5],
+        started_at=int(line[3]),
+        finished_at=int(line[4]),
+        next_at=None if line[5] is None else int(line[5]),
         outcome=_decode_outcome(line[6]),
     )
 

@@ -143,10 +143,10 @@ def waking(stretch: Document, shards: Collection[int], limit: int) -> dict[str, 
 
 def _to_waking(line: Document) -> Waking:
     return Waking(
-        line["wake_at"],
+        int(line["wake_at"]),
         from_id(line["_id"]),
-        line["version"],
-        line["weight"],
+        int(line["version"]),
+        int(line["weight"]),
         line["status"] == _EXECUTING,
     )
 

@@ -17,7 +17,12 @@ class Records:
         """Every document of a kind, by name."""
         cursor = self._records.find({"kind": kind}, sort=[("name", 1)], session=session)
         return [
-            Record(kind=kind, name=each["name"], version=each["version"], data=bytes(each["data"]))
+            Record(
+                kind=kind,
+                name=each["name"],
+                version=int(each["version"]),
+                data=bytes(each["data"]),
+            )
             async for each in cursor
         ]
 
