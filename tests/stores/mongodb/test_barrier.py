@@ -2,9 +2,11 @@
 
 import asyncio
 
+import pytest
 from bson.timestamp import Timestamp
 from pymongo import monitoring
 
+from duetime.errors import StoreUnavailable
 from duetime.stores.mongodb import connection
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.barrier import Barrier
@@ -95,6 +97,23 @@ async def test_reads_that_come_together_share_a_write(monkeypatch):
     steps.go_on.release()
     assert await asyncio.gather(*others) == [Timestamp(2, 0)] * 5
     assert steps.begun == 2
+
+
+async def test_a_write_that_fails_is_told_to_those_who_wait_for_it(monkeypatch):
+    """And the next one is tried all the same."""
+    barrier = Barrier(Lane(1, 5))
+    answers = iter([StoreUnavailable("away"), Timestamp(2, 0)])
+
+    async def write(_):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(barrier, "_write", write)
+    with pytest.raises(StoreUnavailable, match="away"):
+        await barrier.passed(None)
+    assert await barrier.passed(None) == Timestamp(2, 0)
 
 
 async def test_who_goes_away_does_not_stop_the_others(monkeypatch):

@@ -52,6 +52,24 @@ async def test_a_newer_schema_is_refused(mongodb, database):
         await database[HISTORY].delete_one({"_id": newer})
 
 
+async def test_what_must_exist_is_not_made(new_url):
+    """A database without timers, or with an older schema, is refused as it is."""
+    store = MongodbStore(Address.parse(new_url), must_exist=True)
+    with pytest.raises(ConfigurationError, match="there are no timers in the database test_new_"):
+        await store.migrate()
+    async with AsyncMongoClient(new_url) as client:
+        database = client.get_default_database()
+        assert await database.list_collection_names() == []
+        maker = MongodbStore(Address.parse(new_url))
+        await maker.migrate()
+        await maker.close()
+        await store.migrate()
+        newer = [*STEPS, STEPS[-1]._replace(number=STEPS[-1].number + 1)]
+        with pytest.raises(ConfigurationError, match="run duetime migrate on it first"):
+            await migrate(database, newer, must_exist=True)
+    await store.close()
+
+
 async def test_who_may_not_is_told_what_to_grant(new_url):
     """The error names the role, and what it must be on."""
     name = Address.parse(new_url).database

@@ -8,7 +8,6 @@ that. Reads that come together share a write.
 
 import asyncio
 import random
-from contextlib import suppress
 
 from bson.timestamp import Timestamp
 
@@ -33,14 +32,14 @@ class Barrier:
         """The time of a write that was begun after this was asked, and that a majority has."""
         if self._next is None:
             self._next = asyncio.create_task(self._in_turn(database, self._under_way))
+            self._next.add_done_callback(_seen)
         return await asyncio.shield(self._next)  # others may wait for it as well
 
     async def _in_turn(
         self, database: Database, before: "asyncio.Task[Timestamp] | None"
     ) -> Timestamp:
         if before is not None:
-            with suppress(StoreUnavailable):
-                await before
+            await asyncio.wait([before])
         self._under_way, self._next = self._next, None
         return await self._lane.run(lambda: self._write(database))
 
@@ -53,3 +52,9 @@ class Barrier:
             if made is None:
                 raise StoreUnavailable("MongoDB: it does not tell when it wrote")
             return made
+
+
+def _seen(task: "asyncio.Task[Timestamp]") -> None:
+    """Take note of how it ended: those who waited for it may all have gone away."""
+    if not task.cancelled():
+        task.exception()

@@ -150,7 +150,7 @@ def _asked_for(timer: Timer) -> Document:
 
 def from_document(document: Document) -> Timer:
     """The timer that a document holds."""
-    scalars = [document.get(name) for name in READ]
+    scalars: list[Any] = [document.get(name) for name in READ]
     scalars[_STATUS] = _STATUSES[document["status"]]
     for place in _NUMBERS:
         if scalars[place] is not None:

@@ -25,6 +25,7 @@ from duetime.stores.mongodb.schema import DUE
 # Documents in one answer; the server ends it at 16 MiB anyway, and the driver asks for the rest.
 AT_ONCE = 1_000
 
+_PORTION = 16 * 1024 * 1024  # of weight, in one answer to a scan
 _GROUPS = 50  # in one query by key
 _EXECUTING = Status.EXECUTING.value
 _WAKING = {name: 1 for name in DUE if name != "shard"}
@@ -76,13 +77,21 @@ class Reads:
         return found
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
-        """Every timer, by id."""
+        """Every timer, by id: as many as make up one answer."""
         if limit == 0:
             return []
-        cursor = self._timers.find(
-            {"_id": {"$gt": bound(after or "")}}, PROJECTION, sort=[("_id", 1)], limit=limit
-        )
-        return [from_document(document) async for document in cursor]
+        found: list[Timer] = []
+        weight = 0
+        query = {"_id": {"$gt": bound(after or "")}}
+        async with self._timers.find(
+            query, PROJECTION, sort=[("_id", 1)], limit=limit, batch_size=limit
+        ) as cursor:
+            async for document in cursor:
+                found.append(from_document(document))
+                weight += found[-1].weight
+                if weight > _PORTION:
+                    break
+        return found
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int

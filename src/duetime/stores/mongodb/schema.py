@@ -87,13 +87,16 @@ async def _create(database: Database, name: str, **options: Any) -> None:
 STEPS = [Step(1, "first", 1, _first)]
 
 
-async def migrate(database: Database, steps: list[Step]) -> None:
-    """Make the steps that this database has not seen yet."""
+async def migrate(database: Database, steps: list[Step], *, must_exist: bool = False) -> None:
+    """Make the steps that this database has not seen yet; or refuse, if it must have them all."""
     with pymongo.timeout(CONNECT_WITHIN):
         await _check_replicated(database)
     try:
         with pymongo.timeout(MIGRATE_WITHIN):
-            await _migrate(database, steps)
+            newest = await _newest(database, steps)
+            if must_exist:
+                _check_up_to_date(database, newest, steps)
+            await _make(database, [step for step in steps if step.number > newest])
     except OperationFailure as error:
         if error.code != _UNAUTHORIZED:
             raise
@@ -103,23 +106,38 @@ async def migrate(database: Database, steps: list[Step]) -> None:
         ) from error
 
 
-async def _migrate(database: Database, steps: list[Step]) -> None:
-    history = database[HISTORY]
+def _check_up_to_date(database: Database, newest: int, steps: list[Step]) -> None:
+    if newest == 0:
+        raise ConfigurationError(
+            f"there are no timers in the database {database.name}: name the right one in the URL"
+        )
+    if newest < steps[-1].number:
+        raise ConfigurationError(
+            f"the database {database.name} was made by an older Duetime: run duetime migrate on it "
+            "first"
+        )
+
+
+async def _newest(database: Database, steps: list[Step]) -> int:
+    """The number of the newest step that was made; 0 if there was none."""
     newest = oldest = 0
-    async for made in history.find():
+    async for made in database[HISTORY].find():
         newest, oldest = max(newest, made["_id"]), max(oldest, made["oldest"])
     if oldest > steps[-1].number:
         raise ConfigurationError(
             f"the database {database.name} was made by a newer Duetime (it is at number {newest}, "
             f"for programs that know {oldest}; this one knows {steps[-1].number}): upgrade Duetime"
         )
+    return newest
+
+
+async def _make(database: Database, steps: list[Step]) -> None:
     for step in steps:
-        if step.number > newest:
-            await step.make(database)
-            with contextlib.suppress(DuplicateKeyError):  # another node was as quick
-                await history.insert_one(
-                    {"_id": step.number, "name": step.name, "oldest": step.oldest}
-                )
+        await step.make(database)
+        with contextlib.suppress(DuplicateKeyError):  # another node was as quick
+            await database[HISTORY].insert_one(
+                {"_id": step.number, "name": step.name, "oldest": step.oldest}
+            )
 
 
 async def _check_replicated(database: Database) -> None:

@@ -48,12 +48,16 @@ class _Open(NamedTuple):
 
 
 class MongodbStore:
-    """Timers in a MongoDB database. Nothing is opened before ``migrate``."""
+    """Timers in a MongoDB database. Nothing is opened before ``migrate``.
+
+    ``must_exist``: it is taken as it is, and ``migrate`` makes nothing.
+    """
 
     traits = TRAITS
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, must_exist: bool = False) -> None:
         self._address = address
+        self._must_exist = must_exist
         self._client: Client | None = None
         self._opened: _Open | None = None
         self._lane = Lane(address.pool_size, ANSWER_WITHIN)
@@ -71,7 +75,7 @@ class MongodbStore:
             if self._client is None:
                 self._client = connect(self._address)
             database = database_of(self._client, self._address)
-            await migrate(database, STEPS)
+            await migrate(database, STEPS, must_exist=self._must_exist)
         if self._opened is None:
             reads = Reads(database)
             self._opened = _Open(
