@@ -7,7 +7,14 @@ from duetime.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(
-    "store", ["sqlite", "postgres", "postgresql://u:p@host/db?sslmode=require"]
+    "store",
+    [
+        "sqlite",
+        "postgres",
+        "mongodb",
+        "postgresql://u:p@host/db?sslmode=require",
+        "mongodb://u:p@host/db?replicaSet=rs",
+    ],
 )
 def test_names_and_urls_are_taken(store):
     """What the help promises."""
@@ -17,13 +24,14 @@ def test_names_and_urls_are_taken(store):
 @pytest.mark.parametrize("store", ["", "oracle", "mysql://u:hunter2@host/db", "sqlite:///a.db"])
 def test_anything_else_is_refused_with_the_choice(store):
     """The message says what may be written, and keeps a password to itself."""
-    with pytest.raises(opening.UnknownStore, match="sqlite, postgres, or the URL") as refused:
+    with pytest.raises(opening.UnknownStore, match="postgres, mongodb, or the URL") as refused:
         opening.check(store)
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_wrong_option_of_a_url_is_refused_by_its_name():
+@pytest.mark.parametrize("scheme", ["postgresql", "mongodb"])
+def test_a_wrong_option_of_a_url_is_refused_by_its_name(scheme):
     """Before anything is measured."""
     with pytest.raises(ConfigurationError, match="colour") as refused:
-        opening.check("postgresql://u:hunter2@host/db?colour=red")
+        opening.check(f"{scheme}://u:hunter2@host/db?colour=red")
     assert "hunter2" not in str(refused.value)

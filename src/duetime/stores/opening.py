@@ -53,6 +53,13 @@ def _postgres(url: str, options: Options) -> Store:
     return PostgresStore(address, must_exist=options.must_exist)
 
 
+def _mongodb(url: str, options: Options) -> Store:
+    from duetime.stores.mongodb.address import Address  # noqa: PLC0415
+    from duetime.stores.mongodb.store import MongodbStore  # noqa: PLC0415
+
+    return MongodbStore(Address.parse(url, pool_size=options.pool_size))
+
+
 ENGINES = (
     Engine(("sqlite",), "sqlite:///relative/path.db, sqlite:////absolute/path.db", _sqlite),
     Engine(
@@ -60,6 +67,12 @@ ENGINES = (
         "postgresql://user:password@host:5432/database",
         _postgres,
         "postgres",
+    ),
+    Engine(
+        ("mongodb", "mongodb+srv"),
+        "mongodb://user:password@host:27017/database?replicaSet=rs",
+        _mongodb,
+        "mongodb",
     ),
     Engine(("memory",), "memory:// (nothing survives the process: for tests and trials)", _memory),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from tests.cluster.wires import postgres
+from tests.cluster.wires import mongodb, postgres
 
 
 class Watcher(Protocol):
@@ -45,6 +45,7 @@ class Wire(NamedTuple):
 # By the scheme of the URL.
 WIRES: dict[str, Wire] = {
     "postgresql": Wire(postgres.TimerWrites),
+    "mongodb": Wire(mongodb.TimerWrites, through=mongodb.through),
 }
 
 

@@ -1,0 +1,56 @@
+"""The connection to MongoDB: the driver's client, and what every call of ours runs with.
+
+What is written is acknowledged once it is in the journals of a majority; what is read has been
+acknowledged by one. The driver repeats what failed on the way, until its time is up: it numbers
+its writes, and a server that has done one already answers what came of it and does nothing.
+"""
+
+from typing import Any, TypeAlias
+
+from pymongo import AsyncMongoClient, ReadPreference, WriteConcern
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.read_concern import ReadConcern
+
+from duetime.stores.mongodb.address import Address
+
+Document: TypeAlias = dict[str, Any]
+Client: TypeAlias = AsyncMongoClient[Document]
+Database: TypeAlias = AsyncDatabase[Document]
+Collection: TypeAlias = AsyncCollection[Document]
+Session: TypeAlias = AsyncClientSession
+
+# Seconds.
+CONNECT_WITHIN = 5.0
+ANSWER_WITHIN = 15.0
+QUICK_WITHIN = 3.0  # for a heartbeat: a third of what a node is given by default
+
+# Connections beside those for timers: heartbeats, barriers, news, and one to settle with.
+_OTHERS = 4
+
+DURABLE = WriteConcern("majority", j=True)
+
+
+def connect(address: Address) -> Client:
+    """Make the client; it opens connections as they are needed."""
+    wait = int(CONNECT_WITHIN * 1000)
+    return AsyncMongoClient(
+        address.uri,
+        maxPoolSize=address.pool_size + _OTHERS,
+        connectTimeoutMS=wait,
+        serverSelectionTimeoutMS=wait,
+        waitQueueTimeoutMS=wait,
+        retryWrites=True,
+        retryReads=True,
+    )
+
+
+def database_of(client: Client, address: Address) -> Database:
+    """The database that the address names."""
+    return client.get_database(
+        address.database,
+        write_concern=DURABLE,
+        read_concern=ReadConcern("majority"),
+        read_preference=ReadPreference.PRIMARY,
+    )

@@ -1,0 +1,202 @@
+"""How a timer becomes a document and comes back.
+
+What the server compares or indexes are fields; the rest of a spec, of the progress and of an
+outcome is JSON text, so that the user's own JSON is kept byte for byte. A field without a value is
+absent.
+An id is a UUID of sixteen bytes, whose order is that of the texts.
+
+The newest lines of the execution log lie in the document itself, so that they are written together
+with the change, or not at all. Before there are many, they move to a collection of their own.
+"""
+
+from typing import Any
+
+import msgspec
+from bson.binary import UUID_SUBTYPE, Binary
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.model import Attempt, Outcome, Progress, Status, Timer
+from duetime.stores import Insert
+from duetime.stores.codec import progress_text, to_json, to_timer
+from duetime.stores.mongodb.connection import Document
+
+# A document ends at 16 MiB, all included.
+HEAVIEST = 15 * 1024 * 1024
+
+# What a timer is read back by.
+READ = (
+    "tenant",
+    "group",
+    "timer_id",
+    "version",
+    "status",
+    "execute_at",
+    "wake_at",
+    "created_at",
+    "updated_at",
+    "executed_at",
+    "fingerprint",
+)
+PROJECTION = dict.fromkeys(("_id", *READ, "progress", "spec"), 1)
+
+_STATUSES = {status.value: status for status in Status}
+_STATUS = READ.index("status")
+# The driver has a kind of its own for large numbers, which others do not know to be one.
+_NUMBERS = [
+    READ.index(name)
+    for name in ("version", "execute_at", "wake_at", "created_at", "updated_at", "executed_at")
+]
+
+_decode_progress = msgspec.json.Decoder(Progress).decode
+_decode_outcome = msgspec.json.Decoder(Outcome).decode
+
+FIRST = Binary(bytes(16), UUID_SUBTYPE)
+LAST = Binary(b"\xff" * 16, UUID_SUBTYPE)
+
+
+# Ids ------------------------------------------------------------------------------------------
+
+
+def to_id(text: str) -> Binary:
+    """An id as it is stored."""
+    return Binary(bytes.fromhex(text.replace("-", "")), UUID_SUBTYPE)
+
+
+def from_id(stored: bytes) -> str:
+    """The id that was stored."""
+    text = stored.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def known_ids(texts: Any) -> list[Binary]:
+    """Those of the texts that are ids at all, once each: the others are nobody's."""
+    return [to_id(text) for text in dict.fromkeys(texts) if ids.is_uuid(text)]
+
+
+def bound(text: str) -> Binary:
+    """An id to compare with. A text that is none may still say where to go on: at either end."""
+    if ids.is_uuid(text):
+        return to_id(text)
+    return FIRST if text < "0" else LAST
+
+
+def first_id(at: Millis) -> Binary:
+    """The least id that was made at this time."""
+    return Binary(min(max(at, 0), 2**48 - 1).to_bytes(6) + bytes(10), UUID_SUBTYPE)
+
+
+# Timers ---------------------------------------------------------------------------------------
+
+
+def to_document(insert: Insert) -> Document:
+    """A timer as it is first stored; the log that it brings along lies beside it."""
+    timer = insert.timer
+    document = {
+        "_id": to_id(timer.id),
+        "tenant": timer.tenant,
+        "group": timer.group,
+        "timer_id": timer.timer_id,
+        "shard": timer.shard,
+        "created_at": timer.created_at,
+        **_moving(timer),
+        **_asked_for(timer),
+        "has_log": bool(insert.attempts) or None,
+    }
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def to_update(old: Timer, new: Timer) -> Document:
+    """What changes in a document that holds the old timer."""
+    fields = _moving(new)
+    if new.spec is not old.spec or _is_rewritten(old, new):
+        fields |= _asked_for(new)
+    put = {name: value for name, value in fields.items() if value is not None}
+    update: Document = {"$set": put}
+    if len(put) < len(fields):
+        update["$unset"] = dict.fromkeys(fields.keys() - put.keys(), "")
+    return update
+
+
+def _is_rewritten(old: Timer, new: Timer) -> bool:
+    return new.execute_at != old.execute_at or new.fingerprint != old.fingerprint
+
+
+def _moving(timer: Timer) -> Document:
+    """How far it has come."""
+    return {
+        "version": timer.version,
+        "status": timer.status.value,
+        "wake_at": timer.wake_at,
+        "updated_at": timer.updated_at,
+        "executed_at": timer.executed_at,
+        "progress": progress_text(timer.progress),
+    }
+
+
+def _asked_for(timer: Timer) -> Document:
+    """What the user may change."""
+    spec = timer.spec
+    return {
+        "execute_at": timer.execute_at,
+        "fingerprint": timer.fingerprint,
+        "weight": timer.weight,
+        "name": spec.name,
+        "correlation_id": spec.correlation_id,
+        "tags": sorted(set(spec.tags)) or None,
+        "spec": to_json(spec),
+    }
+
+
+def from_document(document: Document) -> Timer:
+    """The timer that a document holds."""
+    scalars: list[Any] = [document.get(name) for name in READ]
+    scalars[_STATUS] = _STATUSES[document["status"]]
+    for place in _NUMBERS:
+        if scalars[place] is not None:
+            scalars[place] = int(scalars[place])
+    return to_timer(
+        [from_id(document["_id"]), *scalars],
+        _decode_progress(document["progress"]),
+        document["spec"],
+    )
+
+
+# The execution log ----------------------------------------------------------------------------
+
+
+def to_line(attempt: Attempt) -> list[Any]:
+    """A line of the log, in the document of its timer or in one of its own."""
+    return [
+        attempt.occurrence,
+        attempt.attempt,
+        attempt.node,
+        attempt.started_at,
+        attempt.finished_at,
+        attempt.next_at,
+        to_json(attempt.outcome),
+    ]
+
+
+def from_line(timer: str, line: list[Any]) -> Attempt:
+    """The attempt that a line tells of."""
+    return Attempt(
+        timer=timer,
+        occurrence=int(line[0]),
+        attempt=int(line[1]),
+        node=line[2],
+        started_at=int(line[3]),
+        finished_at=int(line[4]),
+        next_at=None if line[5] is None else int(line[5]),
+        outcome=_decode_outcome(line[6]),
+    )
+
+
+def line_id(timer: bytes, occurrence: int, attempt: int) -> bytes:
+    """What a line in a document of its own is called: in the order of the log, timer by timer."""
+    return timer + occurrence.to_bytes(8) + attempt.to_bytes(8)
+
+
+def last_line_id(timer: bytes) -> bytes:
+    """Where the lines of a timer end."""
+    return timer + b"\xff" * 16

@@ -1,0 +1,205 @@
+"""The MongoDB store: timers that several nodes look after.
+
+Each call is one command, or a few, and carries a whole batch. Heartbeats and other small documents
+have connections to themselves, so that a node that is busy does not pass for dead.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple, TypeVar
+
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable, Unanswered, not_known
+from duetime.model import Attempt, Event, Timer
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.mongodb.address import Address
+from duetime.stores.mongodb.barrier import Barrier
+from duetime.stores.mongodb.connection import (
+    ANSWER_WITHIN,
+    QUICK_WITHIN,
+    Client,
+    Database,
+    Session,
+    connect,
+    database_of,
+)
+from duetime.stores.mongodb.errors import ENGINE_ERRORS, meaning, translated, was_never_sent
+from duetime.stores.mongodb.fate import settle
+from duetime.stores.mongodb.lane import Lane
+from duetime.stores.mongodb.lists import Lists
+from duetime.stores.mongodb.news import Listener, documents, news_of
+from duetime.stores.mongodb.reads import Reads
+from duetime.stores.mongodb.records import Records
+from duetime.stores.mongodb.schema import STEPS, migrate
+from duetime.stores.mongodb.traits import TRAITS
+from duetime.stores.mongodb.writes import Writes
+
+T = TypeVar("T")
+
+
+class _Open(NamedTuple):
+    """What there is once the database was reached."""
+
+    database: Database
+    reads: Reads
+    lists: Lists
+    writes: Writes
+    records: Records
+
+
+class MongodbStore:
+    """Timers in a MongoDB database. Nothing is opened before ``migrate``.
+
+    ``must_exist``: it is taken as it is, and ``migrate`` makes nothing.
+    """
+
+    traits = TRAITS
+
+    def __init__(self, address: Address, *, must_exist: bool = False) -> None:
+        self._address = address
+        self._must_exist = must_exist
+        self._client: Client | None = None
+        self._opened: _Open | None = None
+        self._lane = Lane(address.pool_size, ANSWER_WITHIN)
+        # A search may take long. Some connections are always left to those who cannot wait.
+        self._searching = Lane(max(address.pool_size // 3, 1), ANSWER_WITHIN)
+        self._quick = Lane(1, QUICK_WITHIN)
+        self._barriers = Lane(1, ANSWER_WITHIN)
+        self._barrier = Barrier(self._barriers)
+        self._listener = Listener()
+        self._is_closed = False
+
+    async def migrate(self) -> None:
+        self._check_not_closed()
+        with translated():
+            if self._client is None:
+                self._client = connect(self._address)
+            database = database_of(self._client, self._address)
+            await migrate(database, STEPS, must_exist=self._must_exist)
+        if self._opened is None:
+            reads = Reads(database)
+            self._opened = _Open(
+                database, reads, Lists(database), Writes(database, reads), Records(database)
+            )
+            self._listener.open(news_of(database))
+
+    async def ping(self) -> None:
+        opened = self._open()
+        await self._lane.run(opened.database["schema_history"].find_one)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._listener.close()
+        for lane in (self._lane, self._searching, self._quick, self._barriers):
+            await lane.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+            await asyncio.sleep(0)  # the event loop closes sockets at its next turn
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        writes = self._open().writes
+        return await self._write(lambda session: writes.insert(session, inserts))
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        reads = self._open().reads
+        return await self._read(self._lane, lambda session: reads.get(ids, session))
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        reads = self._open().reads
+        return await self._read(self._lane, lambda session: reads.get_by_key(keys, session))
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        writes = self._open().writes
+        return await self._write(lambda session: writes.apply(session, changes))
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Waking]:
+        reads = self._open().reads
+        return await self._lane.run(lambda: reads.due(shards, after, before, limit))
+
+    async def search(self, query: Query) -> Page:
+        lists = self._open().lists
+        return await self._searching.run(lambda: lists.search(query))
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        reads = self._open().reads
+        return await self._lane.run(lambda: reads.scan(after, limit))
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        reads = self._open().reads
+        return await self._lane.run(lambda: reads.attempts(timer, after, limit))
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        reads = self._open().reads
+        return await self._lane.run(lambda: reads.events(shards, after, limit))
+
+    async def published(self, ids: Sequence[str]) -> None:
+        writes = self._open().writes
+        await self._lane.run(lambda: writes.published(ids))
+
+    async def records(self, kind: str) -> list[Record]:
+        records = self._open().records
+        with translated():
+            async with asyncio.timeout(QUICK_WITHIN):
+                return await self._read(self._quick, lambda session: records.of_kind(kind, session))
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        records = self._open().records
+        return await self._quick.run(lambda: records.put(old, new))
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        writes = self._open().writes
+        return await self._lane.run(lambda: writes.purge(sorted(shards), before, limit))
+
+    async def announce(self, news: News) -> None:
+        collection = news_of(self._open().database)
+        if pieces := list(documents(news)):
+            await self._quick.run(lambda: collection.insert_many(pieces))
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        self._listener.add(hear)
+
+    async def _read(self, lane: Lane, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Read what is no older than anything that was acknowledged before."""
+        database = self._open().database
+        newest = await self._barrier.passed(database)
+
+        async def from_there_on() -> T:
+            async with database.client.start_session(causal_consistency=True) as session:
+                session.advance_operation_time(newest)
+                return await work(session)
+
+        return await lane.run(from_there_on)
+
+    async def _write(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Write. When this raises, the write has ended one way or the other.
+
+        Unless it raises Unanswered: then that could not be seen to.
+        """
+        database = self._open().database
+
+        async def to_its_end() -> T:
+            async with database.client.start_session(causal_consistency=False) as session:
+                try:
+                    return await self._lane.run_bare(lambda: work(session))
+                except ENGINE_ERRORS as error:
+                    if was_never_sent(error) or await settle(database, session):
+                        raise
+                    raise Unanswered(not_known(f"MongoDB: {meaning(error)}")) from error
+
+        with translated():
+            return await to_its_end()
+
+    def _open(self) -> _Open:
+        self._check_not_closed()
+        if self._opened is None:
+            raise StoreUnavailable("the store is not open yet: call migrate() first")
+        return self._opened
+
+    def _check_not_closed(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")

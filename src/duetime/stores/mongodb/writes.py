@@ -1,0 +1,282 @@
+"""What is written to MongoDB: a batch is one command, and each timer in it is decided alone.
+
+A timer is one document, and a change of it one update that asks for the old version. The server
+tells how many of a batch were written, but not which; so each update is told to insert a document
+where it finds none, in a way that the server must refuse. Who lost is then named in its answer.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bson.binary import UUID_SUBTYPE, Binary
+from pymongo import ReplaceOne, UpdateOne
+from pymongo.errors import BulkWriteError
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import FINISHED, Attempt, Timer
+from duetime.stores import Change, Insert, Key
+from duetime.stores.mongodb.connection import Database, Document, Session
+from duetime.stores.mongodb.documents import (
+    HEAVIEST,
+    known_ids,
+    last_line_id,
+    line_id,
+    to_document,
+    to_id,
+    to_line,
+    to_update,
+)
+from duetime.stores.mongodb.reads import Reads
+from duetime.stores.mongodb.telling import Telling
+from duetime.stores.waves import waves
+
+LONGEST = 1_000  # documents in a command
+
+# From one multiple of this to the next, the lines of a log stay in the document of their timer.
+# Each of them was written with a version of its own, so there are never more.
+MOST_LINES = 64
+
+# How often an insert is tried that lost to a timer which was gone when it was looked for.
+_MOST_TRIES = 3
+
+_DUPLICATE_KEY = 11000
+_IMMUTABLE_FIELD = 66
+# An id that no timer has: to give it to a document that was asked for by another is an error.
+_REFUSED = {"_id": Binary(b"no such timer...", UUID_SUBTYPE)}
+
+
+class Writes:
+    """The changes, written to one database."""
+
+    def __init__(self, database: Database, reads: Reads) -> None:
+        self._timers = database["timers"]
+        self._attempts = database["attempts"]
+        self._events = database["events"]
+        self._reads = reads
+        self._telling = Telling(database)
+
+    # Inserting --------------------------------------------------------------------------------
+
+    async def insert(self, session: Session, inserts: Sequence[Insert]) -> list[Timer | None]:
+        """Store timers: per timer None, or the one that was there."""
+        for insert in inserts:
+            _check_weight(insert.timer)
+        answers: list[Timer | None] = []
+        for start in range(0, len(inserts), LONGEST):
+            answers += await self._insert_part(session, inserts[start : start + LONGEST])
+        return answers
+
+    async def _insert_part(self, session: Session, part: Sequence[Insert]) -> list[Timer | None]:
+        await self._log(session, [attempt for insert in part for attempt in insert.attempts])
+        answers: list[Timer | None] = [None] * len(part)
+        left = list(enumerate(part))
+        for _ in range(_MOST_TRIES):
+            firsts = _firsts(left)
+            if any(insert.events for _, insert in firsts):
+                written = await self._telling.insert(session, firsts)
+            else:
+                written = await self._insert_documents(session, firsts)
+            left = [placed for placed in left if placed[0] not in written]
+            if not left:
+                return answers
+            taken = await self._taken(session, [insert.timer for _, insert in left])
+            for (place, _), owner in zip(left, taken, strict=True):
+                answers[place] = owner
+            left = [placed for placed in left if answers[placed[0]] is None]
+            if not left:
+                return answers
+        raise StoreUnavailable("MongoDB: timers with the same keys come and go all the time")
+
+    async def _insert_documents(
+        self, session: Session, placed: Sequence[tuple[int, Insert]]
+    ) -> set[int]:
+        """Insert those whose key and id are free; return their places."""
+        documents = [to_document(insert) for _, insert in placed]
+        lost: set[int] = set()
+        try:
+            await self._timers.insert_many(documents, ordered=False, session=session)
+        except BulkWriteError as error:
+            lost = _losers(error, _DUPLICATE_KEY)
+        return {place for number, (place, _) in enumerate(placed) if number not in lost}
+
+    async def _taken(self, session: Session, timers: Sequence[Timer]) -> list[Timer | None]:
+        keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
+        by_key = await self._reads.get_by_key(keys, session)
+        by_id = await self._reads.get([timer.id for timer in timers], session)
+        return [first or second for first, second in zip(by_key, by_id, strict=True)]
+
+    # Changing ---------------------------------------------------------------------------------
+
+    async def apply(self, session: Session, changes: Sequence[Change]) -> list[bool]:
+        """Compare and set: tell for each change whether it was written."""
+        for change in changes:
+            _check_weight(change.new)
+        won = [False] * len(changes)
+        for wave in waves(changes):
+            for start in range(0, len(wave), LONGEST):
+                part = wave[start : start + LONGEST]
+                told = [placed for placed in part if placed[1].events]
+                untold = [placed for placed in part if not placed[1].events]
+                for place in await self._apply_part(session, untold):
+                    won[place] = True
+                for place in await self._tell_part(session, told):
+                    won[place] = True
+        return won
+
+    async def _apply_part(self, session: Session, part: Sequence[tuple[int, Change]]) -> list[int]:
+        if not part:
+            return []
+        updates = await self._updates(session, part)
+        requests = [
+            UpdateOne(condition, update | {"$setOnInsert": _REFUSED}, upsert=True, hint="_id_")
+            for condition, update in updates
+        ]
+        lost: set[int] = set()
+        try:
+            await self._timers.bulk_write(requests, ordered=False, session=session)
+        except BulkWriteError as error:
+            lost = _losers(error, _IMMUTABLE_FIELD)
+        return [place for number, (place, _) in enumerate(part) if number not in lost]
+
+    async def _tell_part(self, session: Session, part: Sequence[tuple[int, Change]]) -> list[int]:
+        if not part:
+            return []
+        return await self._telling.apply(session, part, await self._updates(session, part))
+
+    async def _updates(
+        self, session: Session, part: Sequence[tuple[int, Change]]
+    ) -> list[tuple[Document, Document]]:
+        """For each change the document that it asks for, and what is to be done with it."""
+        moved = await self._move_lines(session, part)
+        updates = []
+        for _, change in part:
+            condition = {"_id": to_id(change.old.id), "version": change.old.version}
+            update = to_update(change.old, change.new)
+            line = to_line(change.attempt) if change.attempt else None
+            if change.old.id in moved:
+                update["$set"] |= {"has_log": True, "log": [line] if line else []}
+            elif line:
+                update["$push"] = {"log": line}
+            updates.append((condition, update))
+        return updates
+
+    # The execution log ------------------------------------------------------------------------
+
+    async def _move_lines(self, session: Session, part: Sequence[tuple[int, Change]]) -> set[str]:
+        """Copy the lines of those who may have many to documents of their own; who they are.
+
+        The change then takes them out of the timer's document, which still has them all if it is
+        still of the old version. Should the change lose, they lie in both places: that is the same.
+        """
+        grown = {
+            to_id(change.old.id): change.old
+            for _, change in part
+            if change.old.version // MOST_LINES != change.new.version // MOST_LINES
+        }
+        if not grown:
+            return set()
+        moved: set[str] = set()
+        lines: list[tuple[bytes, list[Any]]] = []
+        cursor = self._timers.find(
+            {"_id": {"$in": list(grown)}, "log.0": {"$exists": True}},
+            {"version": 1, "log": 1},
+            session=session,
+        )
+        async for held in cursor:
+            old = grown[held["_id"]]
+            if held["version"] == old.version:
+                moved.add(old.id)
+                lines += [(held["_id"], line) for line in held["log"]]
+        await self._write_lines(session, lines)
+        return moved
+
+    async def _log(self, session: Session, attempts: Sequence[Attempt]) -> None:
+        """Write lines to documents of their own."""
+        lines = [(bytes(to_id(attempt.timer)), to_line(attempt)) for attempt in attempts]
+        await self._write_lines(session, lines)
+
+    async def _write_lines(
+        self, session: Session, lines: Sequence[tuple[bytes, list[Any]]]
+    ) -> None:
+        for start in range(0, len(lines), LONGEST):
+            named = [
+                (Binary(line_id(timer, line[0], line[1])), line)
+                for timer, line in lines[start : start + LONGEST]
+            ]
+            await self._attempts.bulk_write(
+                [ReplaceOne({"_id": name}, {"line": line}, upsert=True) for name, line in named],
+                ordered=True,  # of two with the same number, the last one counts
+                session=session,
+            )
+
+    # The rest ---------------------------------------------------------------------------------
+
+    async def published(self, told: Sequence[str]) -> None:
+        """Forget these events."""
+        if known := known_ids(told):
+            await self._events.delete_many({"_id": {"$in": known}})
+
+    async def purge(self, shards: Sequence[int], before: Millis, limit: int) -> int:
+        """Drop finished timers with all that is theirs; how many."""
+        if not shards or limit == 0:
+            return 0
+        finished: Document = {
+            "status": {"$in": [status.value for status in FINISHED]},
+            "updated_at": {"$lt": before},
+        }
+        wanted = finished | ({"shard": {"$in": shards}} if len(shards) < ids.SHARDS else {})
+        cursor = self._timers.find(
+            wanted, {"has_log": 1}, sort=[("updated_at", 1)], limit=limit, hint="finished"
+        )
+        doomed = {each["_id"]: each.get("has_log", False) async for each in cursor}
+        if not doomed:
+            return 0
+        # Asked once more: somebody may have begun one anew meanwhile.
+        dropped = await self._timers.delete_many({"_id": {"$in": list(doomed)}} | finished)
+        await self._drop_logs([id_ for id_, has_log in doomed.items() if has_log])
+        return dropped.deleted_count
+
+    async def _drop_logs(self, timers: Sequence[Any]) -> None:
+        """Drop the lines of those that are gone."""
+        if not timers:
+            return
+        cursor = self._timers.find({"_id": {"$in": list(timers)}}, {"_id": 1})
+        left = {each["_id"] async for each in cursor}
+        gone = [id_ for id_ in timers if id_ not in left]
+        for start in range(0, len(gone), 100):
+            ranges = [
+                {"_id": {"$gte": line_id(id_, 0, 0), "$lte": last_line_id(id_)}}
+                for id_ in gone[start : start + 100]
+            ]
+            await self._attempts.delete_many({"$or": ranges})
+
+
+def _firsts(placed: Sequence[tuple[int, Insert]]) -> list[tuple[int, Insert]]:
+    """Of those with the same id or key only the first: the others are not even tried."""
+    seen: set[object] = set()
+    firsts = []
+    for place, insert in placed:
+        timer = insert.timer
+        names = {timer.id, (timer.tenant, timer.group, timer.timer_id)}
+        if seen.isdisjoint(names):
+            firsts.append((place, insert))
+        seen |= names
+    return firsts
+
+
+def _losers(error: BulkWriteError, code: int) -> set[int]:
+    """Who lost, if that is all that went wrong."""
+    failures = error.details["writeErrors"]
+    if error.details["writeConcernErrors"] or any(each["code"] != code for each in failures):
+        raise error
+    return {each["index"] for each in failures}
+
+
+def _check_weight(timer: Timer) -> None:
+    if timer.weight > HEAVIEST:
+        raise StoreUnavailable(
+            f"MongoDB: the timer {timer.id} has {timer.weight:,} bytes, and a document ends at "
+            "16 MiB: nothing was written"
+        )

@@ -1,0 +1,158 @@
+"""What the driver and the network throw: always StoreUnavailable, and never with a password."""
+
+import gc
+import ssl
+import sys
+
+import pymongo.errors
+import pytest
+from bson.errors import InvalidDocument
+from pymongo.errors import (
+    AutoReconnect,
+    BulkWriteError,
+    NetworkTimeout,
+    OperationFailure,
+    ServerSelectionTimeoutError,
+    WaitQueueTimeoutError,
+)
+
+from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.stores.mongodb.errors import translated, was_never_sent
+from duetime.stores.opening import open_store
+from tests.ports import free_port
+
+DRIVER_ERRORS = sorted(
+    {
+        kind
+        for kind in vars(pymongo.errors).values()
+        if isinstance(kind, type)
+        and issubclass(kind, pymongo.errors.PyMongoError)
+        and not issubclass(kind, BulkWriteError | pymongo.errors.ClientBulkWriteException)
+    },
+    key=lambda kind: kind.__name__,
+)
+OTHER_ERRORS = [
+    OSError("unreachable"),
+    ssl.SSLCertVerificationError("self-signed"),
+    TimeoutError(),
+    EOFError(),
+    OverflowError("too large"),
+    InvalidDocument("what is that?"),
+    BulkWriteError({"writeErrors": [{"code": 1, "errmsg": "what happened"}]}),
+    BulkWriteError({}),
+]
+
+
+def translation(error):
+    """What becomes of an error."""
+    with pytest.raises(StoreUnavailable) as raised, translated():
+        raise error
+    assert raised.value.__cause__ is error
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("kind", DRIVER_ERRORS)
+def test_each_error_of_the_driver_is_mapped(kind):
+    """There is none that gets out, whatever the next version of the driver adds."""
+    error = (
+        kind("x", ["what"])
+        if issubclass(kind, pymongo.errors.EncryptedCollectionError)
+        else (kind("what happened"))
+    )
+    assert translation(error).removeprefix("MongoDB: ")
+
+
+@pytest.mark.parametrize("error", OTHER_ERRORS, ids=lambda error: type(error).__name__)
+def test_each_error_of_the_network_is_mapped(error):
+    """Whatever breaks on the way to the server; and the message is never empty."""
+    assert translation(error).removeprefix("MongoDB: ")
+
+
+def test_an_error_of_ours_is_not_hidden():
+    """A bug is not a database that is away."""
+    with pytest.raises(KeyError), translated():
+        raise KeyError("bug")
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (OperationFailure("in its own words", 18), "the user or the password is wrong (in its own"),
+        (OperationFailure("in its own words", 50), "it took too long"),
+        (OperationFailure("in its own words", 13), "may not do that"),
+        (OperationFailure("in its own words", 10107), "no primary"),
+        (OperationFailure("in its own words", 14031), "disk is full"),
+        (BulkWriteError({"writeConcernErrors": [{"code": 64, "errmsg": "x"}]}), "too few members"),
+        (ServerSelectionTimeoutError("refused, Timeout: 5s"), "no primary could be reached"),
+        (WaitQueueTimeoutError("pool"), "raise pool_size"),
+        (NetworkTimeout("x"), "no answer in time"),
+    ],
+)
+def test_the_frequent_ones_say_what_to_do(error, hint):
+    """In words."""
+    assert hint in translation(error)
+
+
+def test_a_document_of_the_users_is_not_repeated():
+    """The driver tells what was to be written; a message does not."""
+    error = BulkWriteError(
+        {"writeErrors": [{"code": 1, "errmsg": "no", "op": {"spec": "s3cret payload"}}]}
+    )
+    assert translation(error) == "MongoDB: no"
+
+
+def test_what_was_never_sent_needs_no_settling():
+    """Only where no server could be found at all."""
+    assert was_never_sent(ServerSelectionTimeoutError("nobody"))
+    assert not was_never_sent(AutoReconnect("closed"))
+    assert not was_never_sent(NetworkTimeout("silent"))
+
+
+async def refused(url, monkeypatch):
+    """How a store that cannot be opened says so."""
+    monkeypatch.setattr("duetime.stores.mongodb.schema.CONNECT_WITHIN", 0.3)
+    store = open_store(url)
+    with pytest.raises(StoreUnavailable) as raised:
+        await store.migrate()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.ping()
+    await store.close()
+    return str(raised.value)
+
+
+# Closed in the middle of connecting, the driver leaves its socket to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_no_message_holds_the_password(url, monkeypatch):
+    """Whatever is wrong with the address, the message says what, and nothing secret."""
+    password = url.partition("@")[0].rpartition(":")[2]
+    port = url.partition("@")[2].partition("/")[0].rpartition(":")[2]
+    said = {
+        "the user or the password is wrong": url.replace(password, "wr0ng-s3cret"),
+        "no primary could be reached": url.replace(f":{port}/", f":{free_port()}/"),
+        "no primary could be": url.replace("127.0.0.1", "no-such-host.invalid"),
+    }
+    for expected, wrong in said.items():
+        message = await refused(wrong, monkeypatch)
+        assert expected in message
+        assert password not in message
+        assert "s3cret" not in message
+    gc.collect()
+
+
+async def test_a_missing_driver_is_named(monkeypatch):
+    """Whoever installed without the driver is told how to get it."""
+    for name in [*sys.modules]:
+        if name.startswith("duetime.stores.mongodb."):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pymongo", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'duetime\[mongodb\]'"):
+        open_store("mongodb://ann:s3cret@db.example/timers")
+
+
+def test_traits_need_no_driver(monkeypatch):
+    """What an engine can do is known without it."""
+    monkeypatch.delitem(sys.modules, "duetime.stores.mongodb.traits", raising=False)
+    monkeypatch.setitem(sys.modules, "pymongo", None)
+    from duetime.stores.mongodb.traits import TRAITS  # noqa: PLC0415
+
+    assert TRAITS.engine == "MongoDB"

@@ -1,0 +1,92 @@
+"""The execution log: in the timer's own document while it is short, and beside it when it grows."""
+
+from msgspec.structs import replace
+
+from duetime import ids
+from duetime.model import Status
+from duetime.stores import Change, Insert
+from duetime.stores.mongodb import writes
+from tests.factories import NOW, claim_of, insert, make_attempt, make_timer
+
+
+def grown(timer, attempt=None, **changes):
+    """A change to the next version, with a line of the log."""
+    return Change(timer, replace(timer, version=timer.version + 1, **changes), attempt)
+
+
+async def logged(store, timer, count):
+    """Write so many lines, one after the other; return the timer and the lines."""
+    lines = []
+    for number in range(1, count + 1):
+        lines.append(make_attempt(timer, attempt=number))
+        change = grown(timer, lines[-1])
+        assert await store.apply([change]) == [True]
+        timer = change.new
+    return timer, lines
+
+
+async def test_a_long_log_does_not_stay_in_the_document(mongodb, database, monkeypatch):
+    """It is read as one, in order and page by page, wherever its lines lie."""
+    monkeypatch.setattr(writes, "MOST_LINES", 4)
+    timer = make_timer()
+    await insert(mongodb, timer)
+    timer, lines = await logged(mongodb, timer, 11)
+    assert len((await database["timers"].find_one())["log"]) <= 4
+    assert await database["attempts"].count_documents({}) >= 7
+    assert await mongodb.attempts(timer.id, None, 99) == lines
+    assert await mongodb.attempts(timer.id, (1, 3), 5) == lines[3:8]
+    assert await mongodb.attempts(timer.id, (1, 8), 99) == lines[8:]
+    assert await mongodb.attempts(timer.id, None, 2) == lines[:2]
+
+
+async def test_a_change_that_loses_takes_no_line_away(mongodb, monkeypatch):
+    """Lines that were copied for a change that then lost are not read twice."""
+    monkeypatch.setattr(writes, "MOST_LINES", 4)
+    timer = make_timer()
+    await insert(mongodb, timer)
+    timer, lines = await logged(mongodb, timer, 2)
+    winner, loser = grown(timer), grown(timer, make_attempt(timer, attempt=9))
+    updates = await mongodb._opened.writes._updates(mongodb._client.start_session(), [(0, loser)])
+    assert await mongodb.apply([winner]) == [True]
+    assert updates
+    assert await mongodb.apply([loser]) == [False]
+    assert await mongodb.attempts(timer.id, None, 9) == lines
+
+
+async def test_a_log_that_was_moved_is_dropped_with_its_timer(mongodb, database, monkeypatch):
+    """And only that."""
+    monkeypatch.setattr(writes, "MOST_LINES", 2)
+    gone, kept = make_timer(), make_timer()
+    await insert(mongodb, gone, kept)
+    gone, _ = await logged(mongodb, gone, 5)
+    kept, lines = await logged(mongodb, kept, 5)
+    done = grown(gone, status=Status.COMPLETED, wake_at=None, updated_at=NOW)
+    assert await mongodb.apply([done]) == [True]
+    assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    left = [bytes(each["_id"])[:16].hex() async for each in database["attempts"].find()]
+    assert set(left) == {kept.id.replace("-", "")}
+    assert await mongodb.attempts(kept.id, None, 9) == lines
+
+
+async def test_a_log_that_is_brought_along(mongodb):
+    """A timer that moved in from another store has its log, and goes on with it."""
+    timer = make_timer(version=130)
+    lines = tuple(make_attempt(timer, attempt=number) for number in range(1, 65))
+    assert await mongodb.insert([Insert(timer, attempts=lines)]) == [None]
+    assert await mongodb.attempts(timer.id, None, 99) == list(lines)
+    change = Change(timer, claim_of(timer).new, make_attempt(timer, attempt=65))
+    assert await mongodb.apply([change]) == [True]
+    assert await mongodb.attempts(timer.id, (1, 63), 9) == [lines[-1], change.attempt]
+
+
+async def test_a_line_that_is_written_again_counts_as_it_is_now(mongodb, monkeypatch):
+    """The newest of two with the same number is the one that is read."""
+    monkeypatch.setattr(writes, "MOST_LINES", 2)
+    timer = make_timer()
+    await insert(mongodb, timer)
+    for node in ("one", "two", "three"):
+        line = make_attempt(timer, attempt=1, node=node)
+        change = grown(timer, line)
+        assert await mongodb.apply([change]) == [True]
+        timer = change.new
+        assert await mongodb.attempts(timer.id, None, 9) == [line]

@@ -1,0 +1,112 @@
+"""The collections and their indexes: made once, by many at once, and by no older program."""
+
+import asyncio
+import uuid
+
+import pytest
+from pymongo import AsyncMongoClient
+
+from duetime.errors import ConfigurationError
+from duetime.stores.mongodb.address import Address
+from duetime.stores.mongodb.connection import database_of
+from duetime.stores.mongodb.schema import HISTORY, STEPS, TIMERS, migrate
+from duetime.stores.mongodb.store import MongodbStore
+from tests.factories import insert, make_timer
+
+
+@pytest.fixture
+async def new_url(server_url):
+    """The URL of a database that nobody has used yet."""
+    url = server_url("mongodb").replace("/duetime?", f"/test_new_{uuid.uuid4().hex[:16]}?")
+    yield url
+    async with AsyncMongoClient(url) as client:
+        await client.drop_database(client.get_default_database())
+
+
+async def test_many_nodes_start_at_once(new_url):
+    """All find the same collections, with every index."""
+    stores = [MongodbStore(Address.parse(new_url)) for _ in range(5)]
+    await asyncio.gather(*(store.migrate() for store in stores))
+    await insert(stores[0], make_timer())
+    database = stores[0]._opened.database
+    assert await database[HISTORY].count_documents({}) == len(STEPS)
+    assert set(await database["timers"].index_information()) == {
+        "_id_",
+        *(index.document["name"] for index in TIMERS),
+    }
+    assert (await database["news"].options())["capped"]
+    for store in stores:
+        await store.close()
+
+
+async def test_a_newer_schema_is_refused(mongodb, database):
+    """Unless it says that this program can live with it."""
+    newer = STEPS[-1].number + 1
+    try:
+        await database[HISTORY].insert_one({"_id": newer, "name": "add", "oldest": 1})
+        await migrate(database, STEPS)
+        await database[HISTORY].update_one({"_id": newer}, {"$set": {"oldest": newer}})
+        with pytest.raises(ConfigurationError, match=r"made by a newer Duetime .*: upgrade"):
+            await migrate(database, STEPS)
+    finally:
+        await database[HISTORY].delete_one({"_id": newer})
+
+
+async def test_what_must_exist_is_not_made(new_url):
+    """A database without timers, or with an older schema, is refused as it is."""
+    store = MongodbStore(Address.parse(new_url), must_exist=True)
+    with pytest.raises(ConfigurationError, match="there are no timers in the database test_new_"):
+        await store.migrate()
+    async with AsyncMongoClient(new_url) as client:
+        database = client.get_default_database()
+        assert await database.list_collection_names() == []
+        maker = MongodbStore(Address.parse(new_url))
+        await maker.migrate()
+        await maker.close()
+        await store.migrate()
+        newer = [*STEPS, STEPS[-1]._replace(number=STEPS[-1].number + 1)]
+        with pytest.raises(ConfigurationError, match="run duetime migrate on it first"):
+            await migrate(database, newer, must_exist=True)
+    await store.close()
+
+
+async def test_who_may_not_is_told_what_to_grant(new_url):
+    """The error names the role, and what it must be on."""
+    name = Address.parse(new_url).database
+    async with AsyncMongoClient(new_url) as client:
+        await client[name].command("createUser", "guest", pwd="guest", roles=["read"])
+        guest = new_url.replace("authSource=admin", f"authSource={name}")
+        guest = f"mongodb://guest:guest@{guest.partition('@')[2]}"
+        store = MongodbStore(Address.parse(guest))
+        with pytest.raises(ConfigurationError, match=f"grant the role readWrite on {name}"):
+            await store.migrate()
+        await store.close()
+        await client[name].command("updateUser", "guest", roles=["readWrite"])
+        store = MongodbStore(Address.parse(guest))
+        await store.migrate()
+        await insert(store, make_timer())
+        await store.close()
+        await client[name].command("dropUser", "guest")
+
+
+async def test_a_server_alone_is_refused(mongodb, monkeypatch):
+    """Without a replica set nothing could be settled, and the error says how to make one."""
+    database = mongodb._opened.database
+
+    async def hello(*_):
+        return {"isWritablePrimary": True}
+
+    monkeypatch.setattr(type(database), "command", hello)
+    with pytest.raises(ConfigurationError, match="--replSet"):
+        await migrate(database, STEPS)
+
+
+async def test_two_databases_of_one_server_are_two_worlds(mongodb, new_url):
+    """They do not see each other."""
+    timer = make_timer()
+    await insert(mongodb, timer)
+    other = MongodbStore(Address.parse(new_url))
+    await other.migrate()
+    assert await other.get([timer.id]) == [None]
+    assert database_of(other._client, other._address).name != mongodb._address.database
+    await other.close()
