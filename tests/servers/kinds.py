@@ -4,6 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.servers.cassandra import (
+    CassandraServer,
+    cassandra_5,
+    drop_keyspace,
+    make_keyspace,
+)
 from tests.servers.installs import Install, postgres_15, postgres_18
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
 from tests.servers.server import Server
@@ -37,5 +43,6 @@ def _postgres(install: Callable[[], Install]) -> Kind:
 KINDS: dict[str, Kind] = {
     "postgres-18": _postgres(postgres_18),
     "postgres-15": _postgres(postgres_15),
+    "cassandra": Kind("Cassandra", cassandra_5, CassandraServer, make_keyspace, drop_keyspace),
 }
 POSTGRES = ("postgres-18", "postgres-15")

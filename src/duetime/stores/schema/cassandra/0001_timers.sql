@@ -1,0 +1,38 @@
+-- oldest: 1
+-- A partition for each shard. Everything of a timer lies in it, for a conditional batch writes to
+-- one partition only; kind says what a row is, and its place (at, id, n) means something else for
+-- each. docs/stores.md has the table.
+CREATE TABLE IF NOT EXISTS timers (
+    shard int,
+    kind tinyint,
+    at bigint,
+    id text,
+    n bigint,
+    epoch bigint static,
+    floor bigint static,
+    version bigint,
+    timer text,
+    state text,
+    spec text,
+    heavy text,
+    weight bigint,
+    is_claimed boolean,
+    body text,
+    PRIMARY KEY ((shard), kind, at, id, n)
+) WITH compaction = {'class': 'LeveledCompactionStrategy'};
+
+-- Which shards hold anything, and where the reading of what is due begins in each.
+CREATE TABLE IF NOT EXISTS shards (
+    everything tinyint,
+    shard int,
+    head bigint,
+    PRIMARY KEY ((everything), shard)
+);
+
+CREATE TABLE IF NOT EXISTS records (
+    kind text,
+    name text,
+    version bigint,
+    data blob,
+    PRIMARY KEY ((kind), name)
+) WITH compaction = {'class': 'LeveledCompactionStrategy'};
