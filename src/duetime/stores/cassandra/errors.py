@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import cassandra
 from cassandra.cluster import NoHostAvailable
-from cassandra.connection import ConnectionException
+from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import ErrorMessage, OverloadedErrorMessage
 
@@ -19,6 +19,7 @@ ENGINE_ERRORS = (
     ErrorMessage,
     NoHostAvailable,
     NoConnectionsAvailable,
+    ConnectionBusy,
     ConnectionException,
     OSError,
     TimeoutError,
@@ -30,6 +31,7 @@ ENGINE_ERRORS = (
 _REFUSALS = (
     NoHostAvailable,
     NoConnectionsAvailable,
+    ConnectionBusy,
     cassandra.RequestValidationException,
     *_UNWRITABLE,
 )

@@ -30,7 +30,7 @@ from duetime.stores.walking import Part, walk
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 
-AT_ONCE = 64  # reads under way
+AT_ONCE = 16  # reads under way; what they read may be big
 _LONGEST = 50  # timers in one answer
 _MOST_HEAVY = 4  # and heavy ones, which may have megabytes
 _SHORTEST = 64  # lines that are read of a shard at least
