@@ -29,7 +29,7 @@ LARGEST = 15 * 1024 * 1024
 # How often a batch is tried that others get ahead of all the time.
 _MOST_TRIES = 20
 
-_GROUND = "SELECT DISTINCT shard, epoch, floor FROM timers WHERE shard = ?"
+_GROUND = "SELECT DISTINCT shard, epoch, floor FROM duetime.timers WHERE shard = ?"
 
 
 class Order:

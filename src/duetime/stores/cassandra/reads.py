@@ -36,29 +36,34 @@ _MOST_HEAVY = 4  # and heavy ones, which may have megabytes
 _SHORTEST = 64  # lines that are read of a shard at least
 
 GET = (
-    "SELECT id, state, spec, heavy FROM timers "
+    "SELECT id, state, spec, heavy FROM duetime.timers "
     "WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
 )
 GET_KEYS = (
-    "SELECT id, timer FROM timers WHERE shard = ? AND kind = 1 AND at = 0 AND id IN ? AND n = 0"
+    "SELECT id, timer FROM duetime.timers "
+    "WHERE shard = ? AND kind = 1 AND at = 0 AND id IN ? AND n = 0"
 )
 ATTEMPTS = (
-    "SELECT body FROM timers WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n > ? LIMIT ?"
+    "SELECT body FROM duetime.timers "
+    "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n > ? LIMIT ?"
 )
 # Those that are asked of many shards.
 WAKING = (
-    "SELECT shard, at, id, version, weight, is_claimed FROM timers WHERE shard IN ? "
+    "SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers WHERE shard IN ? "
     "AND (kind, at, id) > (?, ?, ?) AND (kind, at) <= (?, ?) PER PARTITION LIMIT ?"
 )
-_WALKED = "SELECT shard, id, state, spec FROM timers WHERE shard IN ? AND kind = 0 AND at = 0 AND"
+_WALKED = (
+    "SELECT shard, id, state, spec FROM duetime.timers WHERE shard IN ? AND kind = 0 AND at = 0 AND"
+)
 UPWARDS = f"{_WALKED} id > ? PER PARTITION LIMIT ?"
 DOWNWARDS = f"{_WALKED} id < ? ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 EVENTS = (
-    "SELECT shard, id, body FROM timers "
+    "SELECT shard, id, body FROM duetime.timers "
     "WHERE shard IN ? AND kind = 5 AND at = 0 AND id > ? PER PARTITION LIMIT ?"
 )
 ENDED = (
-    "SELECT shard, id FROM timers WHERE shard IN ? AND kind = 6 AND at < ? PER PARTITION LIMIT ?"
+    "SELECT shard, id FROM duetime.timers "
+    "WHERE shard IN ? AND kind = 6 AND at < ? PER PARTITION LIMIT ?"
 )
 
 _LAST = "~"  # behind every id

@@ -10,9 +10,9 @@ from duetime.stores.cassandra.session import Session
 # Seconds for a heartbeat: a third of what a node is given by default before it is taken for dead.
 QUICK_WITHIN = 3.0
 
-_READ = "SELECT name, version, data FROM records WHERE kind = ?"
-_PUT = "UPDATE records SET version = ?, data = ? WHERE kind = ? AND name = ? IF version = ?"
-_REMOVE = "DELETE FROM records WHERE kind = ? AND name = ? IF version = ?"
+_READ = "SELECT name, version, data FROM duetime.records WHERE kind = ?"
+_PUT = "UPDATE duetime.records SET version = ?, data = ? WHERE kind = ? AND name = ? IF version = ?"
+_REMOVE = "DELETE FROM duetime.records WHERE kind = ? AND name = ? IF version = ?"
 
 
 class Records:

@@ -9,28 +9,26 @@ from cassandra import InvalidRequest, Unauthorized
 
 from duetime.errors import ConfigurationError
 from duetime.stores.cassandra.address import Address
+from duetime.stores.cassandra.session import in_keyspace
 from duetime.stores.schema import Migration
 
 # How many copies of each row there are, unless somebody says otherwise.
 COPIES = 3
 
 
-def migrate(cluster: Any, address: Address, known: list[Migration]) -> None:
+def migrate(session: Any, address: Address, known: list[Migration]) -> None:
     """Make what is missing. It blocks: call it on a thread of its own."""
-    session = cluster.connect()
-    try:
-        keyspace = address.keyspace
-        if keyspace not in cluster.metadata.keyspaces:
-            _make_keyspace(session, cluster, address)
-        newest = _newest(session, keyspace, known)
-        if newest < known[-1].number:
-            _make_tables(session, keyspace, [step for step in known if step.number > newest])
-    finally:
-        session.shutdown()
+    keyspace = address.keyspace
+    if keyspace not in session.cluster.metadata.keyspaces:
+        _make_keyspace(session, address)
+    newest = _newest(session, keyspace, known)
+    if newest < known[-1].number:
+        _make_tables(session, keyspace, [step for step in known if step.number > newest])
 
 
-def _make_keyspace(session: Any, cluster: Any, address: Address) -> None:
-    statement = making_keyspace(address, [host.datacenter for host in cluster.metadata.all_hosts()])
+def _make_keyspace(session: Any, address: Address) -> None:
+    hosts = session.cluster.metadata.all_hosts()
+    statement = making_keyspace(address, [host.datacenter for host in hosts])
     try:
         session.execute(statement)
     except Unauthorized as error:
@@ -68,16 +66,15 @@ def _newest(session: Any, keyspace: str, known: list[Migration]) -> int:
 
 def _make_tables(session: Any, keyspace: str, steps: list[Migration]) -> None:
     try:
-        session.set_keyspace(keyspace)
         session.execute(
-            "CREATE TABLE IF NOT EXISTS schema_history "
+            f"CREATE TABLE IF NOT EXISTS {keyspace}.schema_history "
             "(number int PRIMARY KEY, name text, oldest int)"
         )
         for step in steps:
             for statement in _statements(step.script):
-                session.execute(statement)
+                session.execute(in_keyspace(keyspace, statement))
             session.execute(
-                "INSERT INTO schema_history (number, name, oldest) VALUES (%s, %s, %s)",
+                f"INSERT INTO {keyspace}.schema_history (number, name, oldest) VALUES (%s, %s, %s)",
                 (step.number, step.name, step.oldest),
             )
     except Unauthorized as error:

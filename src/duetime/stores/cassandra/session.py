@@ -35,8 +35,8 @@ from duetime.stores.cassandra.address import Address
 CONNECT_WITHIN = 5.0
 RECONNECT_EVERY = 0.5
 ANSWER_WITHIN = 10.0
-# The newest that ScyllaDB knows too. The next one cuts everything into segments of 128 KiB, which the
-# driver copies about: a large timer takes ten times as long to read.
+# The newest that ScyllaDB knows too. The next one cuts everything into segments of 128 KiB, which
+# the driver copies about: a large timer takes ten times as long to read.
 PROTOCOL = 4
 BREATHE = 0.02  # while the connections are full
 
@@ -46,9 +46,13 @@ Row = tuple[Any, ...]
 
 
 class Session:
-    """A session of the driver: statements that are prepared once, and answers as futures."""
+    """A session of the driver: statements that are prepared once, and answers as futures.
 
-    def __init__(self, driver: Any, within: float = ANSWER_WITHIN) -> None:
+    Statements name the keyspace ``duetime``, and mean that of the installation.
+    """
+
+    def __init__(self, driver: Any, keyspace: str, within: float = ANSWER_WITHIN) -> None:
+        self._keyspace = keyspace
         self._driver = driver
         driver.default_fetch_size = None  # each of our questions has a limit, or a short answer
         self._within = within
@@ -65,7 +69,8 @@ class Session:
         """A statement as the servers know it, asked for once."""
         known = self._prepared.get(statement)
         if known is None or (known.done() and (known.cancelled() or known.exception())):
-            known = asyncio.ensure_future(asyncio.to_thread(self._driver.prepare, statement))
+            text = in_keyspace(self._keyspace, statement)
+            known = asyncio.ensure_future(asyncio.to_thread(self._driver.prepare, text))
             known.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._prepared[statement] = known
         return await asyncio.shield(known)
@@ -137,7 +142,12 @@ class WideConnection(DefaultConnection):  # type: ignore[misc]
     out_buffer_size = 256 * 1024
 
 
-def open_cluster(address: Address) -> Any:
+def in_keyspace(keyspace: str, statement: str) -> str:
+    """A statement, with the keyspace of an installation."""
+    return statement.replace(" duetime.", f" {keyspace}.")
+
+
+def open_session(address: Address) -> Any:
     """Connect to a cluster. It blocks: call it on a thread of its own."""
     cluster = Cluster(
         list(address.hosts),
@@ -159,12 +169,12 @@ def open_cluster(address: Address) -> Any:
         idle_heartbeat_timeout=5,
         application_name="duetime",
     )
+    # One session only: the driver gives up on a server for all of them, but not for one of them.
     try:
-        cluster.connect()
+        return cluster.connect()
     except BaseException:
         cluster.shutdown()
         raise
-    return cluster
 
 
 def _profile(address: Address, row_factory: Any) -> ExecutionProfile:

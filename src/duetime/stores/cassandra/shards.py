@@ -11,9 +11,9 @@ from duetime.clock import Millis
 from duetime.stores.cassandra.rows import BEGINNING
 from duetime.stores.cassandra.session import Session
 
-_READ = "SELECT shard, head FROM shards WHERE everything = 0"
-_OPEN = "INSERT INTO shards (everything, shard) VALUES (0, ?)"
-_HEAD = "INSERT INTO shards (everything, shard, head) VALUES (0, ?, ?)"
+_READ = "SELECT shard, head FROM duetime.shards WHERE everything = 0"
+_OPEN = "INSERT INTO duetime.shards (everything, shard) VALUES (0, ?)"
+_HEAD = "INSERT INTO duetime.shards (everything, shard, head) VALUES (0, ?, ?)"
 
 _AT_ONCE = 500  # rows in a write
 

@@ -9,25 +9,25 @@ _TRUTH = "shard = ? AND kind = 0 AND at = 0 AND id = ? AND n = 0"
 _KEY = "shard = ? AND kind = 1 AND at = 0 AND id = ? AND n = 0"
 
 # Whoever writes knows the epoch of the partition, and loses if it has changed: see ``fence.py``.
-FENCE = "UPDATE timers SET epoch = ? WHERE shard = ? IF epoch = ?"
-RAISE = "UPDATE timers SET epoch = ?, floor = ? WHERE shard = ? IF epoch = ?"
+FENCE = "UPDATE duetime.timers SET epoch = ? WHERE shard = ? IF epoch = ?"
+RAISE = "UPDATE duetime.timers SET epoch = ?, floor = ? WHERE shard = ? IF epoch = ?"
 
 NEW_TRUTH = (
-    "UPDATE timers USING TTL ? SET version = ?, state = ?, spec = ?, heavy = ? "
+    "UPDATE duetime.timers USING TTL ? SET version = ?, state = ?, spec = ?, heavy = ? "
     f"WHERE {_TRUTH} IF version = null"
 )
-NEW_KEY = f"UPDATE timers USING TTL ? SET timer = ? WHERE {_KEY} IF timer = null"
-SAME_KEY = f"UPDATE timers USING TTL ? SET timer = ? WHERE {_KEY}"
-MOVE = f"UPDATE timers SET version = ?, state = ? WHERE {_TRUTH} IF version = ?"
+NEW_KEY = f"UPDATE duetime.timers USING TTL ? SET timer = ? WHERE {_KEY} IF timer = null"
+SAME_KEY = f"UPDATE duetime.timers USING TTL ? SET timer = ? WHERE {_KEY}"
+MOVE = f"UPDATE duetime.timers SET version = ?, state = ? WHERE {_TRUTH} IF version = ?"
 REWRITE = (
-    "UPDATE timers USING TTL ? SET version = ?, state = ?, spec = ?, heavy = ? "
+    "UPDATE duetime.timers USING TTL ? SET version = ?, state = ?, spec = ?, heavy = ? "
     f"WHERE {_TRUTH} IF version = ?"
 )
-DROP = f"DELETE FROM timers WHERE {_TRUTH} IF version = ?"
-DELETE = f"DELETE FROM timers WHERE {_PLACE}"
-WAKE = f"UPDATE timers SET version = ?, weight = ?, is_claimed = ? WHERE {_PLACE}"
-FINISH = f"UPDATE timers SET version = ? WHERE {_PLACE}"
-BODY = f"UPDATE timers USING TTL ? SET body = ? WHERE {_PLACE}"
+DROP = f"DELETE FROM duetime.timers WHERE {_TRUTH} IF version = ?"
+DELETE = f"DELETE FROM duetime.timers WHERE {_PLACE}"
+WAKE = f"UPDATE duetime.timers SET version = ?, weight = ?, is_claimed = ? WHERE {_PLACE}"
+FINISH = f"UPDATE duetime.timers SET version = ? WHERE {_PLACE}"
+BODY = f"UPDATE duetime.timers USING TTL ? SET body = ? WHERE {_PLACE}"
 
 OF_A_BATCH = (
     FENCE,

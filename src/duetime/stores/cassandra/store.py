@@ -19,7 +19,7 @@ from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.reads import Reads
 from duetime.stores.cassandra.records import QUICK_WITHIN, Records
 from duetime.stores.cassandra.schema import migrate
-from duetime.stores.cassandra.session import Session, open_cluster
+from duetime.stores.cassandra.session import Session, open_session
 from duetime.stores.cassandra.shards import Shards
 from duetime.stores.cassandra.traits import TRAITS
 from duetime.stores.cassandra.writes import Writes
@@ -58,8 +58,7 @@ class CassandraStore:
         async with self._opening:
             rooms, self._rooms = self._rooms, None
         if rooms is not None:
-            await rooms.lanes.idle()
-            await asyncio.to_thread(rooms.cluster.shutdown)
+            await rooms.close()
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._do(lambda rooms: rooms.writes.insert(inserts))
@@ -130,7 +129,7 @@ class CassandraStore:
 class _Rooms(NamedTuple):
     """All that an open store works with."""
 
-    cluster: Any
+    drivers: tuple[Any, Any]
     lanes: Lanes
     reads: Reads
     writes: Writes
@@ -139,20 +138,28 @@ class _Rooms(NamedTuple):
     @classmethod
     async def opened(cls, address: Address, retention: Millis | None) -> "_Rooms":
         """Connect, and bring the schema up to date."""
-
-        def connect() -> tuple[Any, Any, Any]:
-            cluster = open_cluster(address)
-            try:
-                migrate(cluster, address, migrations("cassandra"))
-                return cluster, cluster.connect(address.keyspace), cluster.connect(address.keyspace)
-            except BaseException:
-                cluster.shutdown()
-                raise
-
-        cluster, main, quick = await asyncio.to_thread(connect)
-        session = Session(main)
+        drivers = main, quick = await asyncio.to_thread(_connect, address)
+        session = Session(main, address.keyspace)
         shards = Shards(session)
         lanes = Lanes(session, shards)
         reads = Reads(session, shards, lanes)
         writes = Writes(session, shards, lanes, reads, retention)
-        return cls(cluster, lanes, reads, writes, Records(Session(quick, QUICK_WITHIN)))
+        records = Records(Session(quick, address.keyspace, QUICK_WITHIN))
+        return cls(drivers, lanes, reads, writes, records)
+
+    async def close(self) -> None:
+        """Let go of every connection, after the writes under way have ended."""
+        await self.lanes.idle()
+        for driver in self.drivers:
+            await asyncio.to_thread(driver.cluster.shutdown)
+
+
+def _connect(address: Address) -> tuple[Any, Any]:
+    """Two sessions: for timers, and for what must not wait behind them."""
+    main = open_session(address)
+    try:
+        migrate(main, address, migrations("cassandra"))
+        return main, open_session(address)
+    except BaseException:
+        main.cluster.shutdown()
+        raise

@@ -1,8 +1,8 @@
 -- oldest: 1
 -- A partition for each shard. Everything of a timer lies in it, for a conditional batch writes to
 -- one partition only; kind says what a row is, and its place (at, id, n) means something else for
--- each. docs/stores.md has the table.
-CREATE TABLE IF NOT EXISTS timers (
+-- each. docs/stores.md has the table. The keyspace is that of the installation.
+CREATE TABLE IF NOT EXISTS duetime.timers (
     shard int,
     kind tinyint,
     at bigint,
@@ -22,14 +22,14 @@ CREATE TABLE IF NOT EXISTS timers (
 ) WITH compaction = {'class': 'LeveledCompactionStrategy'};
 
 -- Which shards hold anything, and where the reading of what is due begins in each.
-CREATE TABLE IF NOT EXISTS shards (
+CREATE TABLE IF NOT EXISTS duetime.shards (
     everything tinyint,
     shard int,
     head bigint,
     PRIMARY KEY ((everything), shard)
 );
 
-CREATE TABLE IF NOT EXISTS records (
+CREATE TABLE IF NOT EXISTS duetime.records (
     kind text,
     name text,
     version bigint,
