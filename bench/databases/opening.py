@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from bench.databases import Databases
 from bench.databases.sqlite import SqliteFiles
 from bench.machine import disk_of
+from duetime.stores.cassandra import address as cassandra
 from duetime.stores.postgres.address import EXAMPLE, SCHEMES, Address
 
 if TYPE_CHECKING:
+    from tests.servers.cassandra import CassandraServer
     from tests.servers.postgres import PostgresServer
 
-NAMES = ("sqlite", "postgres")
+NAMES = ("sqlite", "postgres", "cassandra")
 
 # What the administrator of a small machine would set; the rest are PostgreSQL's defaults.
 SETTINGS = {
@@ -34,7 +36,9 @@ class NoServer(Exception):
 
 def check(store: str) -> None:
     """Raise unless it names a store. Messages never repeat a URL, for it may hold a password."""
-    if is_named_server(store):
+    if is_cassandra(store):
+        cassandra.Address.parse(store)
+    elif is_named_server(store):
         Address.parse(store)
     elif store not in NAMES:
         raise UnknownStore(f"must be {', '.join(NAMES)}, or the URL of a server such as {EXAMPLE}")
@@ -42,7 +46,12 @@ def check(store: str) -> None:
 
 def is_named_server(store: str) -> bool:
     """Tell whether it is the URL of a server that somebody runs."""
-    return store.partition("://")[0] in SCHEMES and "://" in store
+    return store.partition("://")[0] in (*SCHEMES, *cassandra.SCHEMES) and "://" in store
+
+
+def is_cassandra(store: str) -> bool:
+    """Tell whether it is the URL of a cluster of Cassandra or ScyllaDB."""
+    return is_named_server(store) and store.partition("://")[0] in cassandra.SCHEMES
 
 
 @asynccontextmanager
@@ -50,6 +59,10 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
     """What the name or the URL stands for; what lies on a disk of ours lies in the folder."""
     if store == "sqlite":
         yield SqliteFiles(data)
+        return
+    if store == "cassandra" or is_cassandra(store):
+        async with _cassandra(store, data) as databases:
+            yield databases
         return
     from bench.databases.postgres import PostgresSchemas  # noqa: PLC0415 - its driver is optional
 
@@ -59,6 +72,31 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
     with _own_server(data) as server:
         disk = disk_of(data)
         yield PostgresSchemas(server.url(), pid=server.pid, disk=f"{disk.device} ({disk.kind})")
+
+
+@asynccontextmanager
+async def _cassandra(store: str, data: Path) -> AsyncIterator[Databases]:
+    from bench.databases.cassandra import CassandraKeyspaces  # noqa: PLC0415 - see above
+
+    if is_cassandra(store):
+        yield CassandraKeyspaces(store)
+        return
+    with _own_cassandra(data) as server:
+        disk = disk_of(data)
+        yield CassandraKeyspaces(server.url(), pid=server.pid, disk=f"{disk.device} ({disk.kind})")
+
+
+def _own_cassandra(data: Path) -> "CassandraServer":
+    from tests.servers.cassandra import CassandraServer, cassandra_5  # noqa: PLC0415
+    from tests.servers.unavailable import Unavailable  # noqa: PLC0415
+
+    data.chmod(0o755)  # the server may run as another user
+    try:
+        return CassandraServer(
+            cassandra_5(), fsync=True, is_long_lived=True, heap="2G", within=data
+        )
+    except (Unavailable, RuntimeError) as error:
+        raise NoServer(f"no Cassandra in {data}, or name a server of yours: {error}") from error
 
 
 def _own_server(data: Path) -> "PostgresServer":

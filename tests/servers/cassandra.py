@@ -78,7 +78,7 @@ class CassandraServer(Server):
     """A cluster of one node, which acknowledges no write before it is in the commit log.
 
     Without ``fsync`` that log is on a disk in memory, where there is one: quicker, and it survives
-    a crash of the server, but not one of the machine.
+    a crash of the server, but not one of the machine. One that is long-lived is for benchmarks.
     """
 
     name = "cassandra"
@@ -91,12 +91,14 @@ class CassandraServer(Server):
         *,
         fsync: bool = False,
         passwords: bool = False,
+        is_long_lived: bool = False,
         heap: str = "768M",
         settings: dict[str, str] | None = None,
         within: Path | None = None,
     ) -> None:
         self._programs = programs
         self._has_passwords = passwords
+        self._is_long_lived = is_long_lived
         self._heap = heap
         self._settings = settings or {}
         self._peers_port = free_port()
@@ -130,7 +132,8 @@ class CassandraServer(Server):
             f"-Xmx{self._heap}",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
-            "-XX:TieredStopAtLevel=1",  # it runs too short a time for more
+            # A test is over before it would pay to compile well.
+            *(() if self._is_long_lived else ("-XX:TieredStopAtLevel=1",)),
             "-XX:-UsePerfData",
             "-Djdk.attach.allowAttachSelf=true",
             "-Dio.netty.tryReflectionSetAccessible=true",
@@ -166,7 +169,7 @@ class CassandraServer(Server):
             "endpoint_snitch": "SimpleSnitch",
             "commitlog_sync": "batch",
             "commitlog_segment_size": "32MiB",
-            "commitlog_total_space": "256MiB",
+            "commitlog_total_space": "2GiB" if self._is_long_lived else "256MiB",
             "data_file_directories": f"[{self.folder}/data]",
             "auto_snapshot": "false",
             # The machine may be busy with other things.
@@ -175,7 +178,7 @@ class CassandraServer(Server):
             "write_request_timeout": "8s",
             "cas_contention_timeout": "8s",
             "request_timeout": "8s",
-            "memtable_heap_space": "128MiB",
+            "memtable_heap_space": "512MiB" if self._is_long_lived else "128MiB",
             "memtable_offheap_space": "64MiB",
             "key_cache_size": "8MiB",
             "file_cache_size": "32MiB",
