@@ -146,8 +146,6 @@ class CassandraServer(Server):
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-Dcassandra.ring_delay_ms=0",
             "-Dcassandra.superuser_setup_delay_ms=0",
-            # Changes of the schema wait for the commit log, and not for tables to be flushed too.
-            "-Dcassandra.unsafesystem=true",
             "-cp",
             f"{libraries}/*",
             "org.apache.cassandra.service.CassandraDaemon",

@@ -1,6 +1,6 @@
 """Stores and sessions for the tests that are about Cassandra alone."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +42,7 @@ async def cassandra(cassandra_url: str, open_store: OpenStore) -> CassandraStore
 
 
 @pytest.fixture
-def somebody(cassandra_url: str) -> Any:
+def somebody(cassandra: CassandraStore, cassandra_url: str) -> Iterator[Any]:
     """Somebody else's session, in the keyspace of the test."""
     server, _, keyspace = cassandra_url.rpartition("/")
     session = administrator(f"{server}/").cluster.connect(keyspace)

@@ -80,7 +80,7 @@ async def test_a_server_that_hangs(own_server: OwnServer, open_store, monkeypatc
     monkeypatch.setattr(fence, "SETTLE_WITHIN", 1.0)
     server = own_server("cassandra")
     store = await open_store(server.url("k"))
-    kept, doubtful = make_timer(), make_timer()
+    kept, doubtful = make_timer(shard=3), make_timer(shard=3)
     await insert(store, kept)
     server.pause()
     async with asyncio.timeout(30):
