@@ -13,17 +13,15 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
 
 import uvloop
-from cassandra.query import BatchStatement, BatchType
 
 from bench.backlog import far_timers
 from duetime.model import Timer
 from duetime.stores import Insert
 from duetime.stores.cassandra.address import Address
-from duetime.stores.cassandra.pieces import Ground, Insertion, Step
-from duetime.stores.cassandra.session import Session, open_session
+from duetime.stores.cassandra.pieces import Ground, Insertion
+from duetime.stores.cassandra.session import Session, Step, open_session
 
 AT_ONCE = 64  # batches under way
 _OPEN = "INSERT INTO duetime.shards (everything, shard) VALUES (0, ?)"
@@ -58,16 +56,9 @@ async def write(session: Session, by_shard: dict[int, list[list[Step]]]) -> None
         await session.run(_OPEN, (shard,))
         for part in parts:
             async with room:
-                await session.send(await _batch(session, part))
+                await session.run_batch(part)
 
     await asyncio.gather(*(write_shard(shard, parts) for shard, parts in by_shard.items()))
-
-
-async def _batch(session: Session, steps: list[Step]) -> Any:
-    batch = BatchStatement(BatchType.UNLOGGED)
-    for step in steps:
-        batch.add(await session.bind(*step))
-    return batch
 
 
 async def rows_per_second(address: Address, way: str, count: int, size: int) -> float:

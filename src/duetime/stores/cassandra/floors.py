@@ -17,10 +17,10 @@ from duetime.stores.cassandra.rows import BEGINNING
 from duetime.stores.cassandra.shards import Shards
 
 # A timer may be put down for a moment in the past: clocks differ, and some are created late.
-MARGIN = 10_000
+MARGIN = 5_000
 # The floor is raised when it has fallen behind by this, in milliseconds, and so many were removed.
-STEP = 5_000
-MANY = 2_000
+STEP = 2_000
+MANY = 1_000
 # And from time to time in any case: somebody else may have removed them.
 RARELY = 60_000
 

@@ -15,9 +15,9 @@ from duetime.errors import StoreUnavailable, Unanswered, not_known
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.errors import ENGINE_ERRORS, may_have_begun, meaning
 from duetime.stores.cassandra.fence import after, settle
-from duetime.stores.cassandra.pieces import Found, Ground, Piece, Step
+from duetime.stores.cassandra.pieces import Found, Ground, Piece
 from duetime.stores.cassandra.rows import KEY, TRUTH
-from duetime.stores.cassandra.session import Session
+from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
 
 HEAVIEST = 512 * 1024  # bytes in a batch, unless one piece alone is more
@@ -181,12 +181,11 @@ class Lane:
         """Try to write them all; if that fails, what was found instead."""
         ground = self.ground
         epoch = ground.epoch or 1
-        steps = [(cql.FENCE, (epoch, ground.shard, ground.epoch))]
+        steps: list[Step] = [(cql.FENCE, (epoch, ground.shard, ground.epoch))]
         for piece in pieces:
             steps += piece.steps(ground)
-        batch = [await self._session.bind(*step) for step in steps]
         try:
-            rows = await self._session.run_batch(batch)
+            rows = await self._session.run_batch(steps)
         except ENGINE_ERRORS as error:
             if not may_have_begun(error):
                 raise

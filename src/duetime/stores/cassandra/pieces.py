@@ -5,7 +5,7 @@ answer names what was found instead, and each piece can tell from that whether i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from duetime.clock import Millis
 from duetime.model import FINISHED as ENDED
@@ -25,12 +25,11 @@ from duetime.stores.cassandra.rows import (
     spec_columns,
     state_of,
 )
+from duetime.stores.cassandra.session import Step
 from duetime.stores.codec import to_json
 
 _MOST_SECONDS = 20 * 365 * 24 * 3600  # the longest time to live that Cassandra takes
 _OVERHEAD = 1_000  # bytes of a timer's rows beside its spec
-
-Step = tuple[str, tuple[Any, ...]]  # a statement and its values
 
 
 class Ground(NamedTuple):
@@ -100,7 +99,7 @@ class Insertion:
 
     def steps(self, ground: Ground) -> Iterator[Step]:
         timer, shard = self._timer, ground.shard
-        lives = _seconds(timer, self._retention)
+        lives = seconds_of(timer, self._retention)
         whole = (lives, timer.version, state_of(timer), *spec_columns(timer))
         yield cql.NEW_TRUTH, (*whole, shard, timer.id)
         yield cql.NEW_KEY, (lives, timer.id, shard, self._key)
@@ -142,7 +141,7 @@ class Revision:
 
     def steps(self, ground: Ground) -> Iterator[Step]:
         old, new, shard = self._change.old, self._change.new, ground.shard
-        lives = _seconds(new, self._retention)
+        lives = seconds_of(new, self._retention)
         if self._is_rewritten or lives:
             whole = (lives, new.version, state_of(new), *spec_columns(new, old))
             yield cql.REWRITE, (*whole, shard, new.id, old.version)
@@ -150,10 +149,11 @@ class Revision:
         else:
             yield cql.MOVE, (new.version, state_of(new), shard, new.id, old.version)
         yield from self._due_steps(ground)
-        if old.status in ENDED and old.updated_at != new.updated_at:
-            yield cql.DELETE, (shard, FINISHED, old.updated_at, old.id, 0)
-        if new.status in ENDED and self._retention is None:
+        is_kept = new.status in ENDED and self._retention is None
+        if is_kept:
             yield _finished(new, shard)
+        if old.status in ENDED and not (is_kept and old.updated_at == new.updated_at):
+            yield cql.DELETE, (shard, FINISHED, old.updated_at, old.id, 0)
         for attempt in (*self._log, *([self._change.attempt] if self._change.attempt else ())):
             yield attempt_step(attempt, shard, lives)
         yield from _events(self._change.events, shard)
@@ -248,7 +248,7 @@ def _events(events: Sequence[Event], shard: int) -> Iterator[Step]:
         yield cql.BODY, (0, to_json(event), shard, EVENT, 0, event.id, 0)
 
 
-def _seconds(timer: Timer, retention: Millis | None) -> int:
+def seconds_of(timer: Timer, retention: Millis | None) -> int:
     """For how long the rows of a timer live; 0 is for ever."""
     if retention is None or timer.status not in ENDED:
         return 0

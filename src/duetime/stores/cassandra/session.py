@@ -27,7 +27,7 @@ from cassandra.policies import (
     FallthroughRetryPolicy,
     TokenAwarePolicy,
 )
-from cassandra.query import BatchStatement, BatchType, BoundStatement, dict_factory, tuple_factory
+from cassandra.query import BatchStatement, BatchType, dict_factory, tuple_factory
 
 from duetime.stores.cassandra.address import Address
 
@@ -43,6 +43,7 @@ BREATHE = 0.02  # while the connections are full
 NAMED = "named"  # the profile whose rows are dictionaries
 
 Row = tuple[Any, ...]
+Step = tuple[str, tuple[Any, ...]]  # a statement and its values
 
 
 class Session:
@@ -61,10 +62,6 @@ class Session:
         self._is_called = False
         self._answers: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
 
-    async def bind(self, statement: str, values: Sequence[Any] = ()) -> BoundStatement:
-        """A statement with its values."""
-        return (await self.prepare(statement)).bind(values)
-
     async def prepare(self, statement: str) -> Any:
         """A statement as the servers know it, asked for once."""
         known = self._prepared.get(statement)
@@ -77,19 +74,17 @@ class Session:
 
     async def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement; its rows."""
-        return await self.send(await self.bind(statement, values))
-
-    async def run_batch(self, statements: Sequence[BoundStatement]) -> list[dict[str, Any]]:
-        """Run statements on one partition, all or none; the rows of its answer, by name."""
-        batch = BatchStatement(BatchType.UNLOGGED)
-        for statement in statements:
-            batch.add(statement)
-        rows: list[dict[str, Any]] = await self._send(batch, NAMED)
+        prepared = await self.prepare(statement)
+        rows: list[Row] = await self._send(prepared.bind(values), EXEC_PROFILE_DEFAULT)
         return rows
 
-    async def send(self, statement: Any) -> list[Row]:
-        """Send a request, and wait for its rows."""
-        rows: list[Row] = await self._send(statement, EXEC_PROFILE_DEFAULT)
+    async def run_batch(self, steps: Sequence[Step]) -> list[dict[str, Any]]:
+        """Run statements on one partition, all or none; the rows of its answer, by name."""
+        prepared = {text: await self.prepare(text) for text in {text for text, _ in steps}}
+        batch = BatchStatement(BatchType.UNLOGGED)
+        for text, values in steps:
+            batch.add(prepared[text].bind(values))
+        rows: list[dict[str, Any]] = await self._send(batch, NAMED)
         return rows
 
     async def _send(self, statement: Any, profile: Any) -> Any:

@@ -49,11 +49,10 @@ class Shards:
             missing = sorted(set(shards) - self._heads.keys())
             for start in range(0, len(missing), _AT_ONCE):
                 part = missing[start : start + _AT_ONCE]
-                await self._session.run_batch(
-                    [await self._session.bind(_OPEN, (shard,)) for shard in part]
-                )
+                await self._session.run_batch([(_OPEN, (shard,)) for shard in part])
                 self._new.update(part)
-                self._heads.update(dict.fromkeys(part))
+                for shard in part:
+                    self._heads.setdefault(shard, None)
 
     async def open(self, shard: int) -> bool:
         """Write it down, if it is not; tells whether it is likely to be empty."""

@@ -16,9 +16,10 @@ from duetime.stores.cassandra.pieces import (
     Removal,
     Revision,
     attempt_step,
+    seconds_of,
 )
 from duetime.stores.cassandra.reads import Reads
-from duetime.stores.cassandra.session import Session
+from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
@@ -49,7 +50,7 @@ class Writes:
         """Store timers: per timer None, or the one that was there."""
         self._note(insert.timer for insert in inserts)
         await self._shards.open_all({insert.timer.shard for insert in inserts})
-        await self._log([attempt for insert in inserts for attempt in insert.attempts])
+        await self._log(inserts)
         answers: list[Timer | None] = [None] * len(inserts)
         left = list(enumerate(inserts))
         for _ in range(_MOST_TRIES):
@@ -74,36 +75,41 @@ class Writes:
         )
         return [first or second for first, second in zip(by_key, by_id, strict=True)]
 
-    async def _log(self, attempts: Sequence[Attempt]) -> None:
-        """Write attempts that come along with a timer from elsewhere, before the timer."""
-        by_shard: dict[int, list[Attempt]] = {}
-        for attempt in attempts:
-            by_shard.setdefault(ids.shard_of(attempt.timer), []).append(attempt)
-        for shard, own in by_shard.items():
-            for start in range(0, len(own), _ATTEMPTS_AT_ONCE):
-                part = own[start : start + _ATTEMPTS_AT_ONCE]
-                await self._session.run_batch(
-                    [await self._session.bind(*attempt_step(each, shard, 0)) for each in part]
-                )
+    async def _log(self, inserts: Sequence[Insert]) -> None:
+        """Write the attempts that come along with timers from elsewhere, before the timers."""
+        by_shard: dict[int, list[Step]] = {}
+        for insert in inserts:
+            shard, lives = insert.timer.shard, seconds_of(insert.timer, self._retention)
+            for attempt in insert.attempts:
+                by_shard.setdefault(shard, []).append(attempt_step(attempt, shard, lives))
+        for steps in by_shard.values():
+            for start in range(0, len(steps), _ATTEMPTS_AT_ONCE):
+                await self._session.run_batch(steps[start : start + _ATTEMPTS_AT_ONCE])
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
         """Compare and set: tell for each change whether it was written."""
         self._note(change.new for change in changes)
-        logs = await asyncio.gather(*(self._log_to_end(change) for change in changes))
+        ending = [change.old.id for change in changes if self._ends_a_log(change)]
+        logs = await self._logs(ending)
         return await self._lanes.write(
             [
-                (change.old.shard, Revision(change, self._retention, log))
-                for change, log in zip(changes, logs, strict=True)
+                (change.old.shard, Revision(change, self._retention, logs.get(change.old.id, ())))
+                for change in changes
             ]
         )
 
-    async def _log_to_end(self, change: Change) -> Sequence[Attempt]:
-        """The attempts so far, where the timer is about to end and they shall end with it."""
+    def _ends_a_log(self, change: Change) -> bool:
+        """Tell whether there are attempts that are to end with the timer, but do not know it."""
         progress = change.old.progress
         is_first = progress.occurrence == 1 and progress.attempt <= 1
-        if self._retention is None or change.new.status not in ENDED or is_first:
-            return ()
-        return await self._reads.attempts(change.old.id, None, _MOST_ATTEMPTS)
+        return self._retention is not None and change.new.status in ENDED and not is_first
+
+    async def _logs(self, timers: Sequence[str]) -> dict[str, list[Attempt]]:
+        """The attempts of each of these timers."""
+        logs = await asyncio.gather(
+            *(self._reads.attempts(timer, None, _MOST_ATTEMPTS) for timer in timers)
+        )
+        return dict(zip(timers, logs, strict=True))
 
     async def published(self, told: Sequence[str]) -> None:
         """Forget these events."""
@@ -123,11 +129,9 @@ class Writes:
         doomed = await self._reads.finished(shards, before, limit)
         timers = [timer for timer in await self._reads.get(doomed) if timer is not None]
         gone = [timer for timer in timers if timer.status in ENDED and timer.updated_at < before]
-        logs = await asyncio.gather(
-            *(self._reads.attempts(timer.id, None, _MOST_ATTEMPTS) for timer in gone)
-        )
+        logs = await self._logs([timer.id for timer in gone])
         dropped = await self._lanes.write(
-            [(timer.shard, Removal(timer, log)) for timer, log in zip(gone, logs, strict=True)]
+            [(timer.shard, Removal(timer, logs[timer.id])) for timer in gone]
         )
         return sum(dropped)
 
