@@ -3,7 +3,7 @@
 import pytest
 
 from duetime import ids
-from duetime.stores import Change, Waking
+from duetime.stores import Change, Due, Waking
 from duetime.stores.cassandra import floors
 from duetime.stores.cassandra.pieces import Ground
 from duetime.stores.cassandra.rows import DUE, LATE
@@ -31,20 +31,19 @@ async def raised(store, until):
     async def is_raised():
         await store.due([SHARD], None, LATER, 10)
         head = (await store._rooms.reads._shards.read())[SHARD]
-        return head is not None and head >= until
+        return head is not None and head.wake_at >= until
 
     await eventually(is_raised, "the head to be raised")
 
 
 def test_where_a_line_is_put():
     """Below the floor, a line is late; where it may be is cleared in both places."""
-    ground = Ground(1, epoch=1, floor=50, head=30)
-    assert [ground.kind_of(wake_at) for wake_at in (29, 49, 50)] == [LATE, LATE, DUE]
-    assert ground.kinds_of(50) == (DUE,)
-    assert ground.kinds_of(40) == (DUE, LATE)
-    assert ground.kinds_of(29) == (LATE,)
-    assert Ground(1).kind_of(-5) == DUE
-    assert Ground(1).kinds_of(-5) == (DUE,)
+    ground = Ground(1, epoch=1, floor=Due(50, "b"), head=Due(30, ""))
+    places = [Due(29, "x"), Due(50, "a"), Due(50, "c")]
+    assert [ground.kind_of(place) for place in places] == [LATE, LATE, DUE]
+    assert [ground.kinds_of(place) for place in places] == [(LATE,), (DUE, LATE), (DUE,)]
+    assert Ground(1).kind_of(Due(-5, "")) == DUE
+    assert Ground(1).kinds_of(Due(-5, "")) == (DUE,)
 
 
 async def test_a_late_timer_is_found(cassandra, open_store, cassandra_url):
@@ -89,9 +88,9 @@ async def test_a_line_between_floor_and_head_is_moved(cassandra, monkeypatch):
     timer, other = at(NOW + 1_000), at(NOW + 1_001)
     await insert(cassandra, timer, other)
     lane = cassandra._rooms.lanes.known(SHARD)
-    lane.raise_floor(NOW + 100_000)
+    lane.raise_floor(Due(NOW + 100_000, ""))
     await lane.idle()
-    assert lane.ground.floor == NOW + 100_000
+    assert lane.ground.floor == Due(NOW + 100_000, "")
     assert await cassandra.due([SHARD], None, LATER, 10) == [
         Waking.of(timer),
         Waking.of(other),
@@ -103,6 +102,22 @@ async def test_a_line_between_floor_and_head_is_moved(cassandra, monkeypatch):
 
 
 @pytest.mark.slow
+async def test_many_at_one_instant(cassandra, monkeypatch):
+    """Among thousands that are due at the same time, what is fired is passed by as well."""
+    timers = sorted((at(NOW) for _ in range(2_500)), key=lambda timer: timer.id)
+    await insert(cassandra, *timers)
+    await fire(cassandra, timers[:2_300], NOW + 100_000)
+    await raised(cassandra, NOW)
+    left = [Waking.of(timer) for timer in timers[2_300:]]
+    head = (await cassandra._rooms.reads._shards.read())[SHARD]
+    assert timers[2_299].id[:-1] <= head.id < timers[2_300].id
+    assert await cassandra.due([SHARD], None, LATER, 1_000) == left
+    late = at(NOW - 1)
+    await insert(cassandra, late)
+    assert await cassandra.due([SHARD], None, LATER, 1_000) == [Waking.of(late), *left]
+
+
+@pytest.mark.slow
 async def test_dead_lines_are_not_read(cassandra, somebody):
     """After thousands were fired, a read of what is due meets hardly a tombstone."""
     timers = [at(NOW + place) for place in range(3_000)]
@@ -110,7 +125,7 @@ async def test_dead_lines_are_not_read(cassandra, somebody):
     await fire(cassandra, timers, NOW + 100_000)
     await raised(cassandra, NOW + 50_000)
     head = (await cassandra._rooms.reads._shards.read())[SHARD]
-    assert dead_lines(somebody, head) < 10
+    assert dead_lines(somebody, head.wake_at) < 10
     assert dead_lines(somebody, 0) >= 3_000
     assert await cassandra.due(ids.ALL_SHARDS, None, LATER, 10) == []
 

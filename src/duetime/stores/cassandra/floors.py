@@ -10,18 +10,17 @@ if not, nothing ever will be, and reads begin there (the head).
 The store has no clock. What time it is, it knows from the changes that it writes.
 """
 
-from duetime.clock import Millis
+from duetime.stores import Due
 from duetime.stores.cassandra.errors import ENGINE_ERRORS
 from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.rows import BEGINNING
 from duetime.stores.cassandra.shards import Shards
 
-# A timer may be put down for a moment in the past: clocks differ, and some are created late.
+# A timer may be put down for a moment in the past: clocks differ, and writes take their time.
 MARGIN = 5_000
-# The floor is raised when it has fallen behind by this, in milliseconds, and so many were removed.
-STEP = 2_000
-MANY = 1_000
-# And from time to time in any case: somebody else may have removed them.
+# The floor is raised when so many lines were removed,
+MANY = 2_000
+# and in any case when it is so far behind, in milliseconds: somebody else may have removed some.
 RARELY = 60_000
 
 
@@ -32,22 +31,22 @@ class Floors:
         self._lanes = lanes
         self._shards = shards
 
-    async def saw(self, shard: int, empty_below: Millis, floor: Millis | None) -> None:
-        """A read from the head on found nothing that is due below this.
+    async def saw(self, shard: int, first: Due, floor: Due | None) -> None:
+        """A read from the head on found nothing that is due before this place.
 
         ``floor`` is the one that was known before that read began.
         """
-        head = self._shards.head(shard)
-        if floor is not None and (head is None or head < floor) and empty_below >= floor:
+        head = self._shards.head(shard) or BEGINNING
+        if floor is not None and head < floor <= first:
             try:
                 await self._shards.raise_head(shard, floor)
             except ENGINE_ERRORS:
                 return  # the next read tries again
-            head = floor
         lane = self._lanes.known(shard)
         if lane is None or self._lanes.latest is None:
             return
-        wanted = min(empty_below, self._lanes.latest - MARGIN)
-        behind = wanted - max(head if head is not None else BEGINNING, floor or BEGINNING)
-        if behind >= RARELY or (behind >= STEP and lane.removed >= MANY):
+        wanted = min(first, Due(self._lanes.latest - MARGIN, ""))
+        lowest = floor or BEGINNING
+        is_behind = wanted.wake_at - lowest.wake_at >= RARELY
+        if wanted > lowest and (is_behind or lane.removed >= MANY):
             lane.raise_floor(wanted)

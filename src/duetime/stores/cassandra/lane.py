@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
-from duetime.clock import Millis
 from duetime.errors import StoreUnavailable, Unanswered, not_known
+from duetime.stores import Due
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.errors import ENGINE_ERRORS, may_have_begun, meaning
 from duetime.stores.cassandra.fence import after, settle
@@ -29,7 +29,7 @@ LARGEST = 15 * 1024 * 1024
 # How often a batch is tried that others get ahead of all the time.
 _MOST_TRIES = 20
 
-_GROUND = "SELECT DISTINCT shard, epoch, floor FROM duetime.timers WHERE shard = ?"
+_GROUND = "SELECT DISTINCT shard, epoch, floor_at, floor_id FROM duetime.timers WHERE shard = ?"
 
 
 class Order:
@@ -98,7 +98,7 @@ class Lane:
         # Whoever stops waiting does not stop what is under way.
         return await asyncio.shield(order.done)
 
-    def raise_floor(self, floor: Millis) -> None:
+    def raise_floor(self, floor: Due) -> None:
         """Put nothing below it among what is due any more, from some time soon on."""
         self._waiting.append(lambda: self._raise(floor))
         self._go_on()
@@ -214,11 +214,12 @@ class Lane:
             return
         is_new = await self._shards.open(shard)
         rows = [] if is_new else await self._session.run(_GROUND, (shard,))
-        epoch, floor = rows[0][1:] if rows else (None, None)
+        epoch, at, id_ = rows[0][1:] if rows else (None, None, None)
+        floor = None if at is None else Due(at, id_)
         self.ground = Ground(shard, epoch, floor, self._shards.head(shard))
         self._is_known = True
 
-    async def _raise(self, floor: Millis) -> None:
+    async def _raise(self, floor: Due) -> None:
         await self._know_ground()
         ground = self.ground
         if ground.floor is not None and ground.floor >= floor:
@@ -226,7 +227,7 @@ class Lane:
         await self._shards.mark(ground.shard)
         self._is_known = False  # until it is read again, whatever becomes of this
         epoch = after(ground.epoch)
-        await self._session.run(cql.RAISE, (epoch, floor, ground.shard, ground.epoch))
+        await self._session.run(cql.RAISE, (epoch, *floor, ground.shard, ground.epoch))
         self.removed = 0
         await self._know_ground()
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from duetime.clock import Millis
 from duetime.model import FINISHED as ENDED
 from duetime.model import Attempt, Event, Status, Timer
-from duetime.stores import Change, Insert
+from duetime.stores import Change, Due, Insert
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.rows import (
     ATTEMPT,
@@ -37,18 +37,18 @@ class Ground(NamedTuple):
 
     shard: int
     epoch: int | None = None  # None: nobody ever wrote there
-    floor: Millis | None = None  # below it, nothing is put among what is due any more
-    head: Millis | None = None  # below it, nothing that is due is left
+    floor: Due | None = None  # below it, nothing is put among what is due any more
+    head: Due | None = None  # below it, nothing that is due is left
 
-    def kind_of(self, wake_at: Millis) -> int:
-        """Where the line of a timer is put that wakes then."""
-        return DUE if self.floor is None or wake_at >= self.floor else LATE
+    def kind_of(self, place: Due) -> int:
+        """Where a line of what is due is put."""
+        return DUE if self.floor is None or place >= self.floor else LATE
 
-    def kinds_of(self, wake_at: Millis) -> tuple[int, ...]:
-        """Where its line may have been put, when the floor was this or lower."""
-        if self.floor is None or wake_at >= self.floor:
+    def kinds_of(self, place: Due) -> tuple[int, ...]:
+        """Where it may have been put, when the floor was this or lower."""
+        if self.floor is None or place >= self.floor:
             return (DUE,)
-        return (LATE,) if self.head is not None and wake_at < self.head else (DUE, LATE)
+        return (LATE,) if self.head is not None and place < self.head else (DUE, LATE)
 
 
 class Found(NamedTuple):
@@ -163,10 +163,10 @@ class Revision:
         old, new = self._change.old, self._change.new
         written = None
         if new.wake_at is not None:
-            written = (ground.kind_of(new.wake_at), new.wake_at)
+            written = (ground.kind_of(Due(new.wake_at, new.id)), new.wake_at)
             yield _waking(new, new.wake_at, ground)
         if old.wake_at is not None:
-            for kind in ground.kinds_of(old.wake_at):
+            for kind in ground.kinds_of(Due(old.wake_at, old.id)):
                 if (kind, old.wake_at) != written:
                     yield cql.DELETE, (ground.shard, kind, old.wake_at, old.id, 0)
 
@@ -235,7 +235,8 @@ def attempt_step(attempt: Attempt, shard: int, lives: int) -> Step:
 
 def _waking(timer: Timer, wake_at: Millis, ground: Ground) -> Step:
     is_claimed = timer.status is Status.EXECUTING
-    place = (ground.shard, ground.kind_of(wake_at), wake_at, timer.id, 0)
+    kind = ground.kind_of(Due(wake_at, timer.id))
+    place = (ground.shard, kind, wake_at, timer.id, 0)
     return cql.WAKE, (timer.version, timer.weight, is_claimed, *place)
 
 

@@ -131,7 +131,7 @@ class Reads:
             if after is not None:
                 line.place = after
             if line.kind == DUE and (head := heads[line.shard]) is not None:
-                line.place = max(line.place, Due(head, ""))
+                line.place = max(line.place, head)
         size = min(limit, 2 * limit // len(asked) + _SHORTEST)
         floors = {shard: self._floor(shard) for shard in asked}
         await asyncio.gather(*(self._read_on(line, before, size) for line in lines))
@@ -152,17 +152,16 @@ class Reads:
         if found:
             line.place = found[-1].place
 
-    def _floor(self, shard: int) -> Millis | None:
+    def _floor(self, shard: int) -> Due | None:
         lane = self._lanes.known(shard)
         return None if lane is None else lane.ground.floor
 
     async def _tell_floors(
-        self, lines: Sequence["_DueLine"], before: Millis, floors: dict[int, Millis | None]
+        self, lines: Sequence["_DueLine"], before: Millis, floors: dict[int, Due | None]
     ) -> None:
         for line in lines:
             if line.kind == DUE:
-                empty_below = line.found[0].wake_at if line.found else before
-                await self._floors.saw(line.shard, empty_below, floors[line.shard])
+                await self._floors.saw(line.shard, line.beginning(before), floors[line.shard])
 
     # Walking ----------------------------------------------------------------------------------
 
@@ -249,12 +248,19 @@ class _DueLine:
     def __init__(self, shard: int, kind: int) -> None:
         self.shard = shard
         self.kind = kind
-        self.place = Due(BEGINNING, "")
+        self.place = BEGINNING
         self.found: list[Waking] = []
         self.is_over = False
 
+    def beginning(self, before: Millis) -> Due:
+        """A place right before the first line that was found; that one is behind it."""
+        if not self.found:
+            return Due(before, "")
+        wake_at, id_ = self.found[0].place
+        return Due(wake_at, id_[:-1])
 
-def _kinds(head: Millis | None) -> tuple[int, ...]:
+
+def _kinds(head: Due | None) -> tuple[int, ...]:
     """Nothing is late in a shard that has no head."""
     return (DUE,) if head is None else (DUE, LATE)
 

@@ -19,13 +19,13 @@ import msgspec
 from cassandra.query import UNSET_VALUE
 
 from duetime.model import Attempt, Progress, Timer
-from duetime.stores import Key
+from duetime.stores import Due, Key
 from duetime.stores.codec import Scalars, attempt_columns, decode_attempts, to_attempt, to_json
 from duetime.stores.codec import to_timer as timer_of
 
 TRUTH, KEY, DUE, LATE, ATTEMPT, EVENT, FINISHED = range(7)
 
-BEGINNING = -(2**63)  # the least time that a column holds
+BEGINNING = Due(-(2**63), "")  # before every line of what is due
 
 HEAVY = 32 * 1024  # bytes of a timer that is heavy
 

@@ -7,13 +7,13 @@ is written down before anything is put into it, and stays there. That list is on
 import asyncio
 from collections.abc import Collection
 
-from duetime.clock import Millis
+from duetime.stores import Due
 from duetime.stores.cassandra.rows import BEGINNING
 from duetime.stores.cassandra.session import Session
 
-_READ = "SELECT shard, head FROM duetime.shards WHERE everything = 0"
+_READ = "SELECT shard, head_at, head_id FROM duetime.shards WHERE everything = 0"
 _OPEN = "INSERT INTO duetime.shards (everything, shard) VALUES (0, ?)"
-_HEAD = "INSERT INTO duetime.shards (everything, shard, head) VALUES (0, ?, ?)"
+_HEAD = "INSERT INTO duetime.shards (everything, shard, head_at, head_id) VALUES (0, ?, ?, ?)"
 
 _AT_ONCE = 500  # rows in a write
 
@@ -23,19 +23,19 @@ class Shards:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._heads: dict[int, Millis | None] = {}
+        self._heads: dict[int, Due | None] = {}
         self._new: set[int] = set()  # that nobody had written to before us
         self._is_read = False
         self._opening = asyncio.Lock()
 
-    async def read(self) -> dict[int, Millis | None]:
+    async def read(self) -> dict[int, Due | None]:
         """The shards in use, and the head of each; None where it has none."""
-        for shard, head in await self._session.run(_READ):
-            self._keep(shard, head)
+        for shard, at, id_ in await self._session.run(_READ):
+            self._keep(shard, None if at is None else Due(at, id_))
         self._is_read = True
         return dict(self._heads)
 
-    def head(self, shard: int) -> Millis | None:
+    def head(self, shard: int) -> Due | None:
         """The head of a shard, or one that it had."""
         return self._heads.get(shard)
 
@@ -66,11 +66,11 @@ class Shards:
         if self._heads.get(shard) is None:
             await self.raise_head(shard, BEGINNING)
 
-    async def raise_head(self, shard: int, head: Millis) -> None:
+    async def raise_head(self, shard: int, head: Due) -> None:
         """Nothing that is due is left below it."""
-        await self._session.run(_HEAD, (shard, head))
+        await self._session.run(_HEAD, (shard, *head))
         self._keep(shard, head)
 
-    def _keep(self, shard: int, head: Millis | None) -> None:
+    def _keep(self, shard: int, head: Due | None) -> None:
         known = self._heads.get(shard)
         self._heads[shard] = head if known is None or (head is not None and head > known) else known

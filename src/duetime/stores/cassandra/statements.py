@@ -10,7 +10,9 @@ _KEY = "shard = ? AND kind = 1 AND at = 0 AND id = ? AND n = 0"
 
 # Whoever writes knows the epoch of the partition, and loses if it has changed: see ``fence.py``.
 FENCE = "UPDATE duetime.timers SET epoch = ? WHERE shard = ? IF epoch = ?"
-RAISE = "UPDATE duetime.timers SET epoch = ?, floor = ? WHERE shard = ? IF epoch = ?"
+RAISE = (
+    "UPDATE duetime.timers SET epoch = ?, floor_at = ?, floor_id = ? WHERE shard = ? IF epoch = ?"
+)
 
 NEW_TRUTH = (
     "UPDATE duetime.timers USING TTL ? SET version = ?, state = ?, spec = ?, heavy = ? "

@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS duetime.timers (
     id text,
     n bigint,
     epoch bigint static,
-    floor bigint static,
+    floor_at bigint static,
+    floor_id text static,
     version bigint,
     timer text,
     state text,
@@ -25,7 +26,8 @@ CREATE TABLE IF NOT EXISTS duetime.timers (
 CREATE TABLE IF NOT EXISTS duetime.shards (
     everything tinyint,
     shard int,
-    head bigint,
+    head_at bigint,
+    head_id text,
     PRIMARY KEY ((everything), shard)
 );
 
