@@ -16,8 +16,9 @@ from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.rows import BEGINNING
 from duetime.stores.cassandra.shards import Shards
 
-# A timer may be put down for a moment in the past: clocks differ, and writes take their time.
-MARGIN = 5_000
+# A timer may be put down for a moment in the past: clocks differ, and a write may take as long as
+# this. The late ones have no floor, and must stay few.
+MARGIN = 10_000
 # The floor is raised when so many lines were removed,
 MANY = 2_000
 # and in any case when it is so far behind, in milliseconds: somebody else may have removed some.
