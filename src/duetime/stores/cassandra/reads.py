@@ -32,6 +32,7 @@ ItemT = TypeVar("ItemT")
 
 AT_ONCE = 16  # reads under way; what they read may be big
 _LONGEST = 50  # timers in one answer
+_PORTION = 16 * 1024 * 1024  # bytes in a part of a scan, more or less
 _MOST_HEAVY = 4  # and heavy ones, which may have megabytes
 _SHORTEST = 64  # lines that are read of a shard at least
 
@@ -175,8 +176,10 @@ class Reads:
         place = after
         timers: list[Timer] = []
         for shard in sorted(await self._shards.read()):
-            if shard < first or len(timers) >= limit:
+            if shard < first:
                 continue
+            if len(timers) >= limit or sum(timer.weight for timer in timers) >= _PORTION:
+                break
             part = await self._part(
                 shard, place if shard == first else None, False, limit - len(timers)
             )
