@@ -13,6 +13,7 @@ class Aims(msgspec.Struct, frozen=True, kw_only=True):
 
 AIMS = {
     "sqlite": Aims(creates=0.55, batches=0.45, burst=0.45),
+    "cassandra": Aims(batches=0.5, burst=0.5),
     "postgres": Aims(batches=0.5, burst=0.5),
     "mongodb": Aims(batches=0.5, burst=0.5),
 }

@@ -40,6 +40,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 # A server may well hold more, and takes longer to be filled.
 SIZES = {
     "sqlite": Sizes(),
+    "cassandra": Sizes(turns=5),
     "postgres": Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5),
     "mongodb": Sizes(turns=5),
 }

@@ -20,11 +20,11 @@ async def run(stage: Stage) -> list[Figure]:
     own = await _bare(stage, "own", count)
     before = await _bare(stage, "pyreqwest", count)
     await stage.sink.forget()
-    lead = 2_000 + count // 5  # milliseconds to create them in
-    due = requests.now_ms() + lead
-    bodies = [requests.body(stage.sink.port, due, number) for number in range(count)]
+    lead = 2_000 + count // 2  # milliseconds to create them in
     async with stage.databases.fresh() as database:
         async with duetime(database) as server:
+            due = requests.now_ms() + lead
+            bodies = [requests.body(stage.sink.port, due, number) for number in range(count)]
             stage.progress.begin("w2 creating what is due at one instant", count)
             load = requests.batches(bodies, 1_000)
             (await flood(server.port, load, 2)).check(b"200", len(load))

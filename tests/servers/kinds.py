@@ -4,6 +4,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from tests.servers.cassandra import (
+    CassandraServer,
+    cassandra_5,
+    drop_keyspace,
+    make_keyspace,
+)
 from tests.servers.installs import Install, mongodb, postgres_15, postgres_18
 from tests.servers.mongodb import MongodbServer, drop_database, make_database
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
@@ -41,5 +47,6 @@ KINDS: dict[str, Kind] = {
     "postgres-18": _postgres(postgres_18),
     "postgres-15": _postgres(postgres_15),
     "mongodb": Kind("MongoDB", mongodb, MongodbServer, make_database, drop_database),
+    "cassandra": Kind("Cassandra", cassandra_5, CassandraServer, make_keyspace, drop_keyspace),
 }
 POSTGRES = ("postgres-18", "postgres-15")

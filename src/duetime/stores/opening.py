@@ -60,6 +60,13 @@ def _mongodb(url: str, options: Options) -> Store:
     return MongodbStore(Address.parse(url, pool_size=options.pool_size))
 
 
+def _cassandra(url: str, options: Options) -> Store:
+    from duetime.stores.cassandra.address import Address  # noqa: PLC0415
+    from duetime.stores.cassandra.store import CassandraStore  # noqa: PLC0415
+
+    return CassandraStore(Address.parse(url, schema=options.schema), retention=options.retention)
+
+
 ENGINES = (
     Engine(("sqlite",), "sqlite:///relative/path.db, sqlite:////absolute/path.db", _sqlite),
     Engine(
@@ -73,6 +80,12 @@ ENGINES = (
         "mongodb://user:password@host:27017/database?replicaSet=rs",
         _mongodb,
         "mongodb",
+    ),
+    Engine(
+        ("cassandra", "scylla"),
+        "cassandra://user:password@host1,host2:9042/keyspace?datacenter=dc1",
+        _cassandra,
+        "cassandra",
     ),
     Engine(("memory",), "memory:// (nothing survives the process: for tests and trials)", _memory),
 )

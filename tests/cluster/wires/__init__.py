@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from tests.cluster.wires import mongodb, postgres
+from tests.cluster.wires import cassandra, mongodb, postgres
 
 
 class Watcher(Protocol):
@@ -46,6 +46,7 @@ class Wire(NamedTuple):
 WIRES: dict[str, Wire] = {
     "postgresql": Wire(postgres.TimerWrites),
     "mongodb": Wire(mongodb.TimerWrites, through=mongodb.through),
+    "cassandra": Wire(cassandra.TimerWrites),
 }
 
 

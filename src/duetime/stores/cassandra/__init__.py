@@ -1,0 +1,18 @@
+"""Cassandra and ScyllaDB: ``store.py`` is the store, and every other file one noun it is made of.
+
+| file | its noun |
+|---|---|
+| `address.py` | where the cluster is, and how to work with it |
+| `session.py` | the driver, as asyncio sees it |
+| `schema.py` | the keyspace and its tables, brought up to date |
+| `rows.py`, `statements.py` | what a timer is made of in a partition, and the CQL for it |
+| `pieces.py` | what is written for one timer, and how to tell that it lost |
+| `lane.py`, `lanes.py` | the writes of one shard, one batch after the other; and of all shards |
+| `fence.py` | what makes sure that a write without an answer is over |
+| `shards.py` | which shards hold anything, and where what is due begins in them |
+| `floors.py` | raises that beginning, past what is dead |
+| `writes.py`, `reads.py`, `records.py` | changes, questions, and small documents |
+| `crowd.py` | one question to many shards |
+| `errors.py` | what the engine throws, as the contract wants it |
+| `traits.py` | what the engine can do |
+"""

@@ -1,0 +1,53 @@
+"""Floors: the dead lines at the beginning of what is due are passed by.
+
+A line that is removed leaves a tombstone, and a read steps over each of them, until they are so
+many that Cassandra refuses. The tombstones gather where the oldest lines were: in a shard that
+fires much, just where each read begins. So a partition has a floor. Below it nothing is put among
+what is due any more, but among the late ones, of which there are few. It rises in two steps, so
+that nothing is passed by: once the floor is raised, a read looks whether anything is left below it;
+if not, nothing ever will be, and reads begin there (the head).
+
+The store has no clock. What time it is, it knows from the changes that it writes.
+"""
+
+from duetime.stores import Due
+from duetime.stores.cassandra.errors import ENGINE_ERRORS
+from duetime.stores.cassandra.lanes import Lanes
+from duetime.stores.cassandra.rows import BEGINNING
+from duetime.stores.cassandra.shards import Shards
+
+# A timer may be put down for a moment in the past: clocks differ, and a write may take as long as
+# this. The late ones have no floor, and must stay few.
+MARGIN = 10_000
+# The floor is raised when so many lines were removed,
+MANY = 2_000
+# and in any case when it is so far behind, in milliseconds: somebody else may have removed some.
+RARELY = 60_000
+
+
+class Floors:
+    """Raises the floors and the heads of shards, from what the reads of what is due have seen."""
+
+    def __init__(self, lanes: Lanes, shards: Shards) -> None:
+        self._lanes = lanes
+        self._shards = shards
+
+    async def saw(self, shard: int, first: Due, floor: Due | None) -> None:
+        """A read from the head on found nothing that is due before this place.
+
+        ``floor`` is the one that was known before that read began.
+        """
+        head = self._shards.head(shard) or BEGINNING
+        if floor is not None and head < floor <= first:
+            try:
+                await self._shards.raise_head(shard, floor)
+            except ENGINE_ERRORS:
+                return  # the next read tries again
+        lane = self._lanes.known(shard)
+        if lane is None or self._lanes.latest is None:
+            return
+        wanted = min(first, Due(self._lanes.latest - MARGIN, ""))
+        lowest = floor or BEGINNING
+        is_behind = wanted.wake_at - lowest.wake_at >= RARELY
+        if wanted > lowest and (is_behind or lane.removed >= MANY):
+            lane.raise_floor(wanted)

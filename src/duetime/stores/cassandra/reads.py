@@ -1,0 +1,286 @@
+"""What is read: each question goes to the partitions that it concerns, several at a time."""
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.model import Attempt, Event, Timer
+from duetime.stores import Due, Key, Page, Query, Waking
+from duetime.stores.cassandra.crowd import Crowd
+from duetime.stores.cassandra.floors import Floors
+from duetime.stores.cassandra.lanes import Lanes
+from duetime.stores.cassandra.rows import (
+    BEGINNING,
+    DUE,
+    LATE,
+    key_of,
+    number_of,
+    to_attempts,
+    to_timer,
+)
+from duetime.stores.cassandra.session import Row, Session
+from duetime.stores.cassandra.shards import Shards
+from duetime.stores.codec import decode_event
+from duetime.stores.portions import portions
+from duetime.stores.walking import Part, walk
+
+T = TypeVar("T")
+ItemT = TypeVar("ItemT")
+
+AT_ONCE = 16  # reads under way; what they read may be big
+_LONGEST = 50  # timers in one answer
+_PORTION = 16 * 1024 * 1024  # bytes in a part of a scan, more or less
+_MOST_HEAVY = 4  # and heavy ones, which may have megabytes
+_SHORTEST = 64  # lines that are read of a shard at least
+
+GET = (
+    "SELECT id, state, spec, heavy FROM duetime.timers "
+    "WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
+)
+GET_KEYS = (
+    "SELECT id, timer FROM duetime.timers "
+    "WHERE shard = ? AND kind = 1 AND at = 0 AND id IN ? AND n = 0"
+)
+ATTEMPTS = (
+    "SELECT body FROM duetime.timers "
+    "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n > ? LIMIT ?"
+)
+# Those that are asked of many shards.
+WAKING = (
+    "SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers WHERE shard IN ? "
+    "AND (kind, at, id) > (?, ?, ?) AND (kind, at) <= (?, ?) PER PARTITION LIMIT ?"
+)
+_WALKED = (
+    "SELECT shard, id, state, spec FROM duetime.timers WHERE shard IN ? AND kind = 0 AND at = 0 AND"
+)
+UPWARDS = f"{_WALKED} id > ? PER PARTITION LIMIT ?"
+DOWNWARDS = f"{_WALKED} id < ? ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
+EVENTS = (
+    "SELECT shard, id, body FROM duetime.timers "
+    "WHERE shard IN ? AND kind = 5 AND at = 0 AND id > ? PER PARTITION LIMIT ?"
+)
+ENDED = (
+    "SELECT shard, id FROM duetime.timers "
+    "WHERE shard IN ? AND kind = 6 AND at < ? PER PARTITION LIMIT ?"
+)
+
+_LAST = "~"  # behind every id
+_NO_NUMBER = -1
+
+
+class Reads:
+    """The questions."""
+
+    def __init__(self, session: Session, shards: Shards, lanes: Lanes) -> None:
+        self._session = session
+        self._shards = shards
+        self._lanes = lanes
+        self._floors = Floors(lanes, shards)
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._crowd = Crowd(session, self._room)
+
+    async def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        async with self._room:
+            return await self._session.run(statement, values)
+
+    async def ping(self) -> None:
+        """Ask for a sign of life."""
+        await self._shards.read()
+
+    # Timers -----------------------------------------------------------------------------------
+
+    async def get(self, wanted: Sequence[str]) -> list[Timer | None]:
+        """Timers by id, None where there is none."""
+        parts = _by_shard([(ids.shard_of(id_), id_) for id_ in wanted if ids.is_id(id_)])
+        found: dict[str, Timer] = {}
+
+        async def read(shard: int, part: list[str]) -> None:
+            for id_, state, light, heavy in await self._run(GET, (shard, part)):
+                if state is not None:
+                    found[id_] = to_timer(state, heavy if light is None else light)
+
+        await _all(read, parts)
+        return [found.get(id_) for id_ in wanted]
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        """Timers by key, None where there is none."""
+        parts = _by_shard([(key.shard, key_of(key)) for key in keys])
+        owners: dict[tuple[int, str], str] = {}
+
+        async def read(shard: int, part: list[str]) -> None:
+            for key, timer in await self._run(GET_KEYS, (shard, part)):
+                owners[shard, key] = timer
+
+        await _all(read, parts)
+        return await self.get([owners.get((key.shard, key_of(key)), "") for key in keys])
+
+    # What is due ------------------------------------------------------------------------------
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Waking]:
+        """Lines of what wakes until then, over all of these shards."""
+        heads = await self._shards.read()
+        asked = [shard for shard in heads if shard in shards]
+        if limit <= 0 or not asked:
+            return []
+        lines = [_DueLine(shard, kind) for shard in asked for kind in _kinds(heads[shard])]
+        for line in lines:
+            if after is not None:
+                line.place = after
+            if line.kind == DUE and (head := heads[line.shard]) is not None:
+                line.place = max(line.place, head)
+        size = min(limit, 2 * limit // len(asked) + _SHORTEST)
+        floors = {shard: self._floor(shard) for shard in asked}
+        await asyncio.gather(*(self._read_on(line, before, size) for line in lines))
+        if after is None:
+            await self._tell_floors(lines, before, floors)
+        while (last := min((line.place for line in lines if not line.is_over), default=None)) and (
+            sum(waking.place <= last for line in lines for waking in line.found) < limit
+        ):
+            short = [line for line in lines if not line.is_over and line.place == last]
+            await asyncio.gather(*(self._read_on(line, before, size) for line in short))
+        return heapq.nsmallest(limit, (waking for line in lines for waking in line.found))
+
+    async def _read_on(self, line: "_DueLine", before: Millis, size: int) -> None:
+        values = (line.kind, *line.place, line.kind, before, size)
+        found = [Waking._make(row) for row in await self._crowd.ask(WAKING, line.shard, values)]
+        line.found += found
+        line.is_over = len(found) < size
+        if found:
+            line.place = found[-1].place
+
+    def _floor(self, shard: int) -> Due | None:
+        lane = self._lanes.known(shard)
+        return None if lane is None else lane.ground.floor
+
+    async def _tell_floors(
+        self, lines: Sequence["_DueLine"], before: Millis, floors: dict[int, Due | None]
+    ) -> None:
+        for line in lines:
+            if line.kind == DUE:
+                await self._floors.saw(line.shard, line.beginning(before), floors[line.shard])
+
+    # Walking ----------------------------------------------------------------------------------
+
+    async def search(self, query: Query) -> Page:
+        """A page of timers, found by reading along."""
+        return await walk(query, await self._shards.read(), self._part)
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        """Every timer there is, shard by shard."""
+        first = ids.shard_of(after) if after is not None and ids.is_id(after) else 0
+        place = after
+        timers: list[Timer] = []
+        for shard in sorted(await self._shards.read()):
+            if shard < first:
+                continue
+            if len(timers) >= limit or sum(timer.weight for timer in timers) >= _PORTION:
+                break
+            part = await self._part(
+                shard, place if shard == first else None, False, limit - len(timers)
+            )
+            timers += part.timers
+            if not part.is_last:
+                break
+        return timers
+
+    async def _part(
+        self,
+        shard: int,
+        place: str | None,
+        is_descending: bool,  # noqa: FBT001 - as a walk asks
+        limit: int,
+    ) -> Part:
+        """Some timers of a shard; the heavy ones are read one by one, and only a few of them."""
+        statement = DOWNWARDS if is_descending else UPWARDS
+        begin = place if place is not None else _LAST if is_descending else ""
+        rows = await self._crowd.ask(statement, shard, (begin, limit))
+        heavy = [id_ for id_, _, spec in rows if spec is None][:_MOST_HEAVY]
+        read = {timer.id: timer for timer in await self.get(heavy) if timer}
+        timers: list[Timer] = []
+        for id_, state, spec in rows:
+            if spec is not None:
+                timers.append(to_timer(state, spec))
+            elif id_ in read:
+                timers.append(read[id_])
+            elif id_ not in heavy:
+                return Part(timers, is_last=False)  # the rest would be too much at once
+        return Part(timers, len(rows) < limit)
+
+    # The rest ---------------------------------------------------------------------------------
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        """A timer's execution log."""
+        if not ids.is_id(timer):
+            return []
+        number = _NO_NUMBER if after is None else number_of(*after)
+        rows = await self._run(ATTEMPTS, (ids.shard_of(timer), timer, number, limit))
+        return to_attempts([body for (body,) in rows])
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        """Events that were not published yet."""
+        if limit <= 0:
+            return []
+        in_use = [shard for shard in await self._shards.read() if shard in shards]
+        parts = await asyncio.gather(
+            *(self._crowd.ask(EVENTS, shard, (after or "", limit)) for shard in in_use)
+        )
+        rows = heapq.nsmallest(limit, (row for part in parts for row in part))
+        return [decode_event(body) for _, body in rows]
+
+    async def finished(self, shards: Collection[int], before: Millis, limit: int) -> list[str]:
+        """Some timers that ended before then, and that no time to live ends."""
+        if limit <= 0:
+            return []
+        in_use = [shard for shard in await self._shards.read() if shard in shards]
+        parts = await asyncio.gather(
+            *(self._crowd.ask(ENDED, shard, (before, limit)) for shard in in_use)
+        )
+        return [id_ for part in parts for (id_,) in part][:limit]
+
+
+class _DueLine:
+    """What is due, or late, in one shard, as far as it has been read."""
+
+    def __init__(self, shard: int, kind: int) -> None:
+        self.shard = shard
+        self.kind = kind
+        self.place = BEGINNING
+        self.found: list[Waking] = []
+        self.is_over = False
+
+    def beginning(self, before: Millis) -> Due:
+        """A place right before the first line that was found; that one is behind it."""
+        if not self.found:
+            return Due(before, "")
+        wake_at, id_ = self.found[0].place
+        return Due(wake_at, id_[:-1])
+
+
+def _kinds(head: Due | None) -> tuple[int, ...]:
+    """Nothing is late in a shard that has no head."""
+    return (DUE,) if head is None else (DUE, LATE)
+
+
+def _by_shard(items: Sequence[tuple[int, ItemT]]) -> list[tuple[int, list[ItemT]]]:
+    """Items by their shards, so many at a time."""
+    by_shard: dict[int, dict[ItemT, None]] = {}
+    for shard, item in items:
+        by_shard.setdefault(shard, {})[item] = None
+    return [
+        (shard, part)
+        for shard, own in by_shard.items()
+        for part in portions(own, lambda _: 0, heaviest=1, longest=_LONGEST)
+    ]
+
+
+async def _all(
+    read: Callable[[int, list[ItemT]], Awaitable[None]], parts: Sequence[tuple[int, list[ItemT]]]
+) -> None:
+    await asyncio.gather(*(read(shard, part) for shard, part in parts))

@@ -1,0 +1,165 @@
+"""The Cassandra store: timers that many nodes look after, on servers of which some may be down.
+
+Everything of a shard lies in one partition, and is written by conditional batches; see ``rows.py``
+for what lies in it, ``lane.py`` for how it is written, and ``floors.py`` for what keeps the reading
+of what is due cheap.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import Attempt, Event, Timer
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.cassandra.address import Address
+from duetime.stores.cassandra.errors import translated
+from duetime.stores.cassandra.lanes import Lanes
+from duetime.stores.cassandra.reads import Reads
+from duetime.stores.cassandra.records import QUICK_WITHIN, Records
+from duetime.stores.cassandra.schema import migrate
+from duetime.stores.cassandra.session import Session, open_session
+from duetime.stores.cassandra.shards import Shards
+from duetime.stores.cassandra.traits import TRAITS
+from duetime.stores.cassandra.writes import Writes
+from duetime.stores.schema import migrations
+
+T = TypeVar("T")
+
+MIGRATE_WITHIN = 120.0  # seconds
+
+
+class CassandraStore:
+    """Timers in a keyspace. Nothing is opened before ``migrate``."""
+
+    traits = TRAITS
+
+    def __init__(self, address: Address, *, retention: Millis | None = None) -> None:
+        self._address = address
+        self._retention = retention
+        self._opening = asyncio.Lock()
+        self._rooms: _Rooms | None = None
+        self._is_closed = False
+
+    async def migrate(self) -> None:
+        self._check_not_closed()
+        async with self._opening:
+            if self._rooms is None:
+                with translated():
+                    async with asyncio.timeout(MIGRATE_WITHIN):
+                        self._rooms = await _Rooms.opened(self._address, self._retention)
+
+    async def ping(self) -> None:
+        await self._do(lambda rooms: rooms.reads.ping())
+
+    async def close(self) -> None:
+        self._is_closed = True
+        async with self._opening:
+            rooms, self._rooms = self._rooms, None
+        if rooms is not None:
+            await rooms.close()
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        return await self._do(lambda rooms: rooms.writes.insert(inserts))
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        return await self._do(lambda rooms: rooms.reads.get(ids))
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        return await self._do(lambda rooms: rooms.reads.get_by_key(keys))
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        return await self._do(lambda rooms: rooms.writes.apply(changes))
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Waking]:
+        return await self._do(lambda rooms: rooms.reads.due(shards, after, before, limit))
+
+    async def search(self, query: Query) -> Page:
+        self.traits.check(query)
+        return await self._do(lambda rooms: rooms.reads.search(query))
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        return await self._do(lambda rooms: rooms.reads.scan(after, limit))
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        return await self._do(lambda rooms: rooms.reads.attempts(timer, after, limit))
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        return await self._do(lambda rooms: rooms.reads.events(shards, after, limit))
+
+    async def published(self, ids: Sequence[str]) -> None:
+        await self._do(lambda rooms: rooms.writes.published(ids))
+
+    async def records(self, kind: str) -> list[Record]:
+        return await self._do(lambda rooms: rooms.records.read(kind))
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        return await self._do(lambda rooms: rooms.records.put(old, new))
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        return await self._do(lambda rooms: rooms.writes.purge(shards, before, limit))
+
+    async def announce(self, news: News) -> None:  # noqa: ARG002 - see below
+        """Drop them: Cassandra has no way to pass news on."""
+        self._check_open()
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        """Nothing will be heard."""
+
+    async def _do(self, work: Callable[["_Rooms"], Awaitable[T]]) -> T:
+        with translated():
+            return await work(self._check_open())
+
+    def _check_open(self) -> "_Rooms":
+        self._check_not_closed()
+        if self._rooms is None:
+            raise StoreUnavailable("the store is not open yet: call migrate() first")
+        return self._rooms
+
+    def _check_not_closed(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
+
+
+class _Rooms(NamedTuple):
+    """All that an open store works with."""
+
+    drivers: tuple[Any, Any]
+    lanes: Lanes
+    reads: Reads
+    writes: Writes
+    records: Records
+
+    @classmethod
+    async def opened(cls, address: Address, retention: Millis | None) -> "_Rooms":
+        """Connect, and bring the schema up to date."""
+        drivers = main, quick = await asyncio.to_thread(_connect, address)
+        session = Session(main, address.keyspace)
+        shards = Shards(session)
+        lanes = Lanes(session, shards)
+        reads = Reads(session, shards, lanes)
+        writes = Writes(session, shards, lanes, reads, retention)
+        records = Records(Session(quick, address.keyspace, QUICK_WITHIN))
+        return cls(drivers, lanes, reads, writes, records)
+
+    async def close(self) -> None:
+        """Let go of every connection, after the writes under way have ended."""
+        await self.lanes.idle()
+        for driver in self.drivers:
+            await asyncio.to_thread(driver.cluster.shutdown)
+
+
+def _connect(address: Address) -> tuple[Any, Any]:
+    """Two sessions: for timers, and for what must not wait behind them."""
+    main = open_session(address)
+    try:
+        migrate(main, address, migrations("cassandra"))
+        return main, open_session(address)
+    except BaseException:
+        main.cluster.shutdown()
+        raise

@@ -1,0 +1,15 @@
+"""What Cassandra can do."""
+
+from duetime.stores.traits import Traits
+
+TRAITS = Traits(
+    engine="Cassandra",
+    nodes="many",
+    passes_news=False,
+    filtering="reading",
+    sorts_by_time=False,
+    counts=False,
+    skips=10_000,
+    drops_by_itself=True,
+    num_shards=16,
+)

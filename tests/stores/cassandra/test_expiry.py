@@ -1,0 +1,110 @@
+"""Retention: finished timers end by themselves, with all that is theirs."""
+
+from msgspec.structs import replace
+
+from duetime import ids, model
+from duetime.model import Kind, Outcome
+from duetime.stores import Change, Insert
+from tests.factories import (
+    NOW,
+    claimed,
+    completed,
+    insert,
+    key_of,
+    make_attempt,
+    make_event,
+    make_spec,
+    make_timer,
+)
+from tests.system.service import eventually
+
+DAY = 24 * 3600 * 1000
+
+
+def lifetimes(session, timer):
+    """The seconds that the rows of a timer have left, by kind; None is for ever."""
+    rows = session.execute(
+        "SELECT kind, id, TTL(state), TTL(spec), TTL(timer), TTL(body) FROM timers "
+        "WHERE shard = %s",
+        [timer.shard],
+    )
+    return {
+        kind: max(left, default=None)
+        for kind, *left in (
+            (kind, *(each for each in lives if each is not None)) for kind, _, *lives in rows
+        )
+    }
+
+
+async def test_a_finished_timer_ends_with_all_that_is_its_own(cassandra_url, open_store, somebody):
+    """Its row, its key and its log have a time to live; an event that was not told has none."""
+    store = await open_store(cassandra_url, retention=DAY)
+    timer = make_timer()
+    await insert(store, timer)
+    assert set(lifetimes(somebody, timer).values()) == {None}
+    first = claimed(timer)
+    failed = Outcome(kind=Kind.HTTP, status_code=500, retryable=True)
+    again = replace(
+        model.release(first, NOW, was_sent=True), progress=replace(first.progress, outcome=failed)
+    )
+    assert all(await store.apply([Change(timer, first), Change(first, again, make_attempt(first))]))
+    second = claimed(again)
+    done = model.finish(second, Outcome(kind=Kind.OK, status_code=200), NOW, 0.5)
+    event = make_event(timer)
+    changes = [Change(again, second), Change(second, done, make_attempt(second), (event,))]
+    assert all(await store.apply(changes))
+    assert await store.get([timer.id]) == [done]
+    lives = lifetimes(somebody, timer)
+    assert lives.keys() == {0, 1, 4, 5}  # nothing is due, and nothing waits to be purged
+    assert lives.pop(5) is None
+    assert all(0 < left <= 24 * 3600 for left in lives.values())
+    numbers = [attempt.attempt for attempt in await store.attempts(timer.id, None, 9)]
+    assert numbers == [1, 2]
+    rows = somebody.execute(
+        "SELECT TTL(body) FROM timers WHERE shard = %s AND kind = 4", [timer.shard]
+    )
+    assert all(left for (left,) in rows)
+
+
+async def test_a_timer_that_is_used_again_stays(cassandra_url, open_store, somebody):
+    """Whoever gives a finished timer new content gives it a life without end."""
+    store = await open_store(cassandra_url, retention=DAY)
+    timer = make_timer()
+    await insert(store, timer)
+    done = completed(timer)
+    assert await store.apply([Change(timer, claimed(timer)), Change(claimed(timer), done)]) == [
+        True,
+        True,
+    ]
+    new = model.replace(done, NOW, spec=make_spec(), execute_at=NOW + 9, fingerprint=None)
+    assert await store.apply([Change(done, new)]) == [True]
+    assert set(lifetimes(somebody, timer).values()) == {None}
+    paused = model.pause(new, NOW)
+    assert await store.apply([Change(new, paused)]) == [True]
+    assert await store.get_by_key([key_of(timer)]) == [paused]
+
+
+async def test_what_has_ended_is_gone_and_its_key_is_free(cassandra_url, open_store):
+    """After its time, a timer is as if it had never been."""
+    store = await open_store(cassandra_url, retention=1)  # a second, as short as it gets
+    timer = make_timer(status=model.Status.COMPLETED, wake_at=None)
+    await insert(store, timer)
+
+    async def is_gone():
+        return await store.get([timer.id]) == [None]
+
+    await eventually(is_gone, "the timer to end")
+    assert await store.get_by_key([key_of(timer)]) == [None]
+    again = make_timer(timer_id=timer.timer_id)
+    assert await store.insert([Insert(again)]) == [None]
+
+
+async def test_what_ended_before_there_was_a_retention_is_purged(cassandra_url, open_store):
+    """A retention that is set later holds for what has ended by then, too."""
+    without = await open_store(cassandra_url)
+    timer = make_timer(status=model.Status.COMPLETED, wake_at=None)
+    await insert(without, timer)
+    store = await open_store(cassandra_url, retention=DAY)
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert await store.get([timer.id]) == [None]
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0

@@ -1,0 +1,143 @@
+"""What is due is read from where something is left: what is dead before it is passed by."""
+
+import pytest
+
+from duetime import ids
+from duetime.stores import Change, Due, Waking
+from duetime.stores.cassandra import floors
+from duetime.stores.cassandra.pieces import Ground
+from duetime.stores.cassandra.rows import DUE, LATE
+from tests.factories import NOW, claimed, completed, insert, make_timer
+from tests.system.service import eventually
+
+SHARD = 5
+LATER = NOW + 300_000
+
+
+def at(wake_at):
+    return make_timer(shard=SHARD, execute_at=wake_at)
+
+
+async def fire(store, timers, now):
+    """Claim and complete timers, at that time."""
+    changes = [(timer, claimed(timer), completed(timer, now)) for timer in timers]
+    assert all(await store.apply([Change(old, claim) for old, claim, _ in changes]))
+    assert all(await store.apply([Change(claim, new) for _, claim, new in changes]))
+
+
+async def raised(store, until):
+    """Poll until reads begin there."""
+
+    async def is_raised():
+        await store.due([SHARD], None, LATER, 10)
+        head = (await store._rooms.reads._shards.read())[SHARD]
+        return head is not None and head.wake_at >= until
+
+    await eventually(is_raised, "the head to be raised")
+
+
+def test_where_a_line_is_put():
+    """Below the floor, a line is late; where it may be is cleared in both places."""
+    ground = Ground(1, epoch=1, floor=Due(50, "b"), head=Due(30, ""))
+    places = [Due(29, "x"), Due(50, "a"), Due(50, "c")]
+    assert [ground.kind_of(place) for place in places] == [LATE, LATE, DUE]
+    assert [ground.kinds_of(place) for place in places] == [(LATE,), (DUE, LATE), (DUE,)]
+    assert Ground(1).kind_of(Due(-5, "")) == DUE
+    assert Ground(1).kinds_of(Due(-5, "")) == (DUE,)
+
+
+async def test_a_late_timer_is_found(cassandra, open_store, cassandra_url):
+    """What is put down for a time long past is due too, for every store, and is gone when fired."""
+    other = await open_store(cassandra_url)
+    old = [at(NOW + place) for place in range(5)]
+    pending = at(NOW + 200_000)
+    await insert(cassandra, *old, pending)
+    await insert(other, at(NOW + 250_000))  # it knows the shard from before the floor was raised
+    await fire(cassandra, old, NOW + 100_000)
+    await raised(cassandra, NOW + 50_000)
+    late, later = at(NOW + 1), at(NOW + 2)
+    await insert(cassandra, late)
+    await insert(other, later)
+    for store in (cassandra, other):
+        assert await store.due([SHARD], None, NOW + 200_000, 10) == [
+            Waking.of(timer) for timer in (late, later, pending)
+        ]
+        assert await store.due([SHARD], Waking.of(late).place, NOW + 200_000, 1) == [
+            Waking.of(later)
+        ]
+    await fire(other, [late, later, pending], NOW + 210_000)
+    assert await cassandra.due([SHARD], None, NOW + 200_000, 10) == []
+    assert await other.due([SHARD], None, NOW + 200_000, 10) == []
+
+
+async def test_what_is_left_holds_the_head_back(cassandra):
+    """Nothing that is still due is passed by, however old it is."""
+    old, new = at(NOW), [at(NOW + 10_000 + place) for place in range(3)]
+    await insert(cassandra, old, *new)
+    await fire(cassandra, new, NOW + 200_000)
+    for _ in range(5):
+        assert await cassandra.due([SHARD], None, LATER, 10) == [Waking.of(old)]
+    moved = claimed(old)
+    assert await cassandra.apply([Change(old, moved)]) == [True]
+    assert await cassandra.due([SHARD], None, LATER, 10) == [Waking.of(moved)]
+
+
+async def test_a_line_between_floor_and_head_is_moved(cassandra, monkeypatch):
+    """What was put down before the floor rose above it is found, changed and removed."""
+    monkeypatch.setattr(floors, "MARGIN", 0)
+    timer, other = at(NOW + 1_000), at(NOW + 1_001)
+    await insert(cassandra, timer, other)
+    lane = cassandra._rooms.lanes.known(SHARD)
+    lane.raise_floor(Due(NOW + 100_000, ""))
+    await lane.idle()
+    assert lane.ground.floor == Due(NOW + 100_000, "")
+    assert await cassandra.due([SHARD], None, LATER, 10) == [
+        Waking.of(timer),
+        Waking.of(other),
+    ]
+    change = Change(timer, completed(timer))
+    assert await cassandra.apply([Change(timer, claimed(timer))]) == [True]
+    assert await cassandra.apply([Change(claimed(timer), change.new)]) == [True]
+    assert await cassandra.due([SHARD], None, LATER, 10) == [Waking.of(other)]
+
+
+@pytest.mark.slow
+async def test_many_at_one_instant(cassandra, monkeypatch):
+    """Among thousands that are due at the same time, what is fired is passed by as well."""
+    timers = sorted((at(NOW) for _ in range(2_500)), key=lambda timer: timer.id)
+    await insert(cassandra, *timers)
+    await fire(cassandra, timers[:2_300], NOW + 100_000)
+    await raised(cassandra, NOW)
+    left = [Waking.of(timer) for timer in timers[2_300:]]
+    head = (await cassandra._rooms.reads._shards.read())[SHARD]
+    assert timers[2_299].id[:-1] <= head.id < timers[2_300].id
+    assert await cassandra.due([SHARD], None, LATER, 1_000) == left
+    late = at(NOW - 1)
+    await insert(cassandra, late)
+    assert await cassandra.due([SHARD], None, LATER, 1_000) == [Waking.of(late), *left]
+
+
+@pytest.mark.slow
+async def test_dead_lines_are_not_read(cassandra, somebody):
+    """After thousands were fired, a read of what is due meets hardly a tombstone."""
+    timers = [at(NOW + place) for place in range(3_000)]
+    await insert(cassandra, *timers)
+    await fire(cassandra, timers, NOW + 100_000)
+    await raised(cassandra, NOW + 50_000)
+    head = (await cassandra._rooms.reads._shards.read())[SHARD]
+    assert dead_lines(somebody, head.wake_at) < 10
+    assert dead_lines(somebody, 0) >= 3_000
+    assert await cassandra.due(ids.ALL_SHARDS, None, LATER, 10) == []
+
+
+def dead_lines(session, begin):
+    """How many tombstones a read from there on meets, by what the server traces of it."""
+    result = session.execute(
+        "SELECT at FROM timers WHERE shard = %s AND kind = 2 AND at >= %s",
+        (SHARD, begin),
+        trace=True,
+    )
+    list(result)
+    events = [event.description for event in result.get_query_trace().events]
+    [read] = [event for event in events if "tombstone cells" in event]
+    return int(read.split(" and ")[1].split()[0])
