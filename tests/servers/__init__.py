@@ -4,6 +4,7 @@
 |---|---|
 | `installs.py` | where the programs of each server come from |
 | `debian.py` | Debian's packages, unpacked into `.cache/servers` without installing them |
+| `java.py` | a Java runtime, and programs from Maven Central |
 | `account.py` | who a server runs as, since PostgreSQL refuses to run as root |
 | `keeper.py`, `kept.py` | what ends a server whose owner is gone, and the owner's side of it |
 | `server.py` | a server: started, stopped, crashed, paused |

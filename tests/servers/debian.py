@@ -5,13 +5,14 @@ system lacks, except LLVM: it is big, and PostgreSQL loads it only for JIT compi
 """
 
 import fcntl
+import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +22,8 @@ CACHE = Path(__file__).parents[2] / ".cache" / "servers"
 _TOOLS = ("apt-get", "apt-cache", "dpkg-deb", "dpkg-query")
 _LIBRARY = re.compile(r"^ [ |](?:Pre)?Depends: (lib\S+)$", re.MULTILINE)
 _LEFT_OUT = re.compile(r"libllvm")
+# Java's libraries are found beside those that need them, never in the system.
+_NEVER_THE_SYSTEMS = re.compile(r"lib.*-java$")
 
 
 def unpacked(packages: Sequence[str], check: Callable[[Path], None]) -> Path:
@@ -32,7 +35,7 @@ def unpacked(packages: Sequence[str], check: Callable[[Path], None]) -> Path:
     release = platform.freedesktop_os_release()
     system = f"{release['ID']}-{release.get('VERSION_ID', 'rolling')}-{platform.machine()}"
     folder = CACHE / system / packages[0]
-    with _locked():
+    with locked():
         if _passes(folder, check):
             return folder
         shutil.rmtree(folder, ignore_errors=True)
@@ -61,15 +64,26 @@ def _fetch(packages: Sequence[str], folder: Path, root: Path) -> None:
         archive.renew_lists()
     if not archive.has(packages):
         raise Unavailable(f"this system's package archive has no {' or no '.join(packages)}")
-    _say(f"fetching {', '.join(packages)} from Debian")
+    say(f"fetching {', '.join(packages)} from Debian")
     try:
         files = archive.download(archive.with_libraries(packages))
     except Unavailable:
         archive.renew_lists()  # They named a version that has been replaced meanwhile.
         files = archive.download(archive.with_libraries(packages))
     for file in files:
-        _run("dpkg-deb", "-x", file, root)
+        run("dpkg-deb", "-x", file, root)
     root.chmod(0o755)  # dpkg-deb leaves it to the packages; servers run as another user.
+    _keep_links_inside(root)
+
+
+def _keep_links_inside(root: Path) -> None:
+    """Let links to what was unpacked lead there, and not to the system's file of that name."""
+    for link in root.rglob("*"):
+        if link.is_symlink() and link.readlink().is_absolute():
+            target = root / link.readlink().relative_to("/")
+            if target.exists():
+                link.unlink()
+                link.symlink_to(os.path.relpath(target, link.parent))
 
 
 class Archive:
@@ -82,30 +96,32 @@ class Archive:
 
     def has(self, packages: Sequence[str]) -> bool:
         """Whether all of them can be downloaded."""
-        shown = _run("apt-cache", *self._options, "policy", *packages)
+        shown = run("apt-cache", *self._options, "policy", *packages)
         return shown.count("Candidate: ") - shown.count("Candidate: (none)") == len(packages)
 
     def renew_lists(self) -> None:
         """Get the newest lists of packages, for ourselves: the system's stay as they are."""
-        _say("fetching Debian's lists of packages")
+        say("fetching Debian's lists of packages")
         lists, cache = self._folder / "lists", self._folder / "cache"
         for made in (lists, cache):
             (made / "partial").mkdir(parents=True, exist_ok=True)
         self._options += ["-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={cache}"]
-        _run("apt-get", *self._options, "update")
+        run("apt-get", *self._options, "update")
 
     def with_libraries(self, packages: Sequence[str]) -> list[str]:
         """The packages, and the libraries that they need and this system lacks."""
         installed = set(
-            re.findall(r"^(\S+) ii", _run("dpkg-query", "-W", "-f", _STATUS), flags=re.MULTILINE)
+            re.findall(r"^(\S+) ii", run("dpkg-query", "-W", "-f", _STATUS), flags=re.MULTILINE)
         )
         wanted = list(packages)
         for package in wanted:  # grows while it is read
-            needed = _LIBRARY.findall(_run("apt-cache", *self._options, "depends", package))
+            needed = _LIBRARY.findall(run("apt-cache", *self._options, "depends", package))
             wanted += [
                 name
                 for name in needed
-                if name not in installed and name not in wanted and not _LEFT_OUT.match(name)
+                if (name not in installed or _NEVER_THE_SYSTEMS.match(name))
+                and name not in wanted
+                and not _LEFT_OUT.match(name)
             ]
         return wanted
 
@@ -114,27 +130,37 @@ class Archive:
         into = self._folder / "packages"
         shutil.rmtree(into, ignore_errors=True)
         into.mkdir()
-        _run("apt-get", *self._options, "download", *packages, cwd=into)
+        run("apt-get", *self._options, "download", *packages, cwd=into)
         return sorted(into.glob("*.deb"))
 
 
 _STATUS = r"${Package} ${db:Status-Abbrev}\n"
 
 
-def _run(*command: str | Path, cwd: Path | None = None) -> str:
+def run(
+    *command: str | Path, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a program to its end, and return what it printed; Unavailable says why it failed."""
     try:
         done = subprocess.run(
-            command, cwd=cwd, check=True, capture_output=True, text=True, timeout=500
+            command,
+            cwd=cwd,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=500,
         )
     except subprocess.CalledProcessError as error:
-        raise Unavailable(f"{command[0]} failed: {error.stderr.strip()}") from error
+        said = (error.stderr or error.stdout).strip()
+        raise Unavailable(f"{command[0]} failed: {said}") from error
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"{command[0]} took more than 500 s") from error
     return done.stdout
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def locked() -> Iterator[None]:
     """One process fetches, the others wait for what it fetched."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
@@ -142,5 +168,6 @@ def _locked() -> Iterator[None]:
         yield
 
 
-def _say(what: str) -> None:
+def say(what: str) -> None:
+    """Tell who waits what takes so long."""
     print(f"servers: {what} ...", file=sys.stderr, flush=True)
