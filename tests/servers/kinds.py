@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.servers.dynamodb import DynamoServer, drop_table, dynamodb_local, make_table
 from tests.servers.installs import Install, postgres_15, postgres_18
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
 from tests.servers.server import Server
@@ -37,5 +38,6 @@ def _postgres(install: Callable[[], Install]) -> Kind:
 KINDS: dict[str, Kind] = {
     "postgres-18": _postgres(postgres_18),
     "postgres-15": _postgres(postgres_15),
+    "dynamodb": Kind("DynamoDB Local", dynamodb_local, DynamoServer, make_table, drop_table),
 }
 POSTGRES = ("postgres-18", "postgres-15")
