@@ -20,7 +20,7 @@ from tests.servers.unavailable import Unavailable
 VERSION = "2.6.1"
 REGION = "local"
 _MAIN = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
-_HEAP = ["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_HEAP = ["-Xms32m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
 @dataclass(frozen=True)
