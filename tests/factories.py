@@ -24,6 +24,10 @@ from duetime.stores import Change, Insert, Key, Store
 NOW = 1_750_000_000_000
 NODE = "node-1"
 
+# Timers are spread over so many shards: enough to meet all the ways in which they lie, and few
+# enough that engines with a partition for each are asked for some timers of each.
+SPREAD = 64
+
 _numbers = itertools.count(1)
 
 
@@ -39,13 +43,18 @@ def make_spec(**overrides: Any) -> Spec:
 def make_timer(*, shard: int | None = None, spec: Spec | None = None, **overrides: Any) -> Timer:
     """A pending timer, due one minute after it was created."""
     number = next(_numbers)
+    tenant = overrides.get("tenant", model.DEFAULT_TENANT)
+    group = overrides.get("group", model.DEFAULT_GROUP)
+    timer_id = overrides.get("timer_id", f"timer-{number}")
+    if shard is None:
+        shard = ids.key_shard(tenant, group, timer_id, SPREAD)  # the same key, the same shard
     created_at = overrides.get("created_at", NOW)
     execute_at = overrides.get("execute_at", created_at + 60_000)
     defaults = {
-        "id": ids.new_id(created_at, number % ids.SHARDS if shard is None else shard),
-        "tenant": model.DEFAULT_TENANT,
-        "group": model.DEFAULT_GROUP,
-        "timer_id": f"timer-{number}",
+        "id": ids.new_id(created_at, shard),
+        "tenant": tenant,
+        "group": group,
+        "timer_id": timer_id,
         "execute_at": execute_at,
         "wake_at": execute_at,
         "created_at": created_at,

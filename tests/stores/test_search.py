@@ -1,6 +1,7 @@
 """Searching the timers of one tenant."""
 
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from duetime.errors import UnsupportedQuery
 from duetime.model import Status, Timer
 from duetime.stores import Query
 from tests.factories import NOW, insert, make_spec, make_timer
@@ -16,6 +18,17 @@ from tests.factories import NOW, insert, make_spec, make_timer
 async def found(store, **filters):
     """The timers that a query answers with."""
     return (await store.search(Query(tenant="default", **filters))).timers
+
+
+async def is_refused(store, query):
+    """Tell whether the store's traits rule a query out; if so, it must be refused."""
+    try:
+        store.traits.check(query)
+    except UnsupportedQuery as expected:
+        with pytest.raises(UnsupportedQuery, match=f"^{re.escape(str(expected))}$"):
+            await store.search(query)
+        return True
+    return False
 
 
 async def test_newest_first_by_default(store):
@@ -41,9 +54,11 @@ async def test_tenants_never_see_each_other(store):
         {"sort": "execute_at", "descending": False},
     ]
     for wanted in filters:
-        page = await store.search(Query(tenant="mine", with_total=True, **wanted))
-        assert page.timers == [mine]
-        assert page.total == 1
+        query = Query(tenant="mine", with_total=store.traits.counts, **wanted)
+        if not await is_refused(store, query):
+            page = await store.search(query)
+            assert page.timers == [mine]
+            assert page.total == (1 if store.traits.counts else None)
 
 
 @pytest.mark.parametrize("status", Status)
@@ -52,7 +67,9 @@ async def test_by_status(store, status):
     timers = {each: make_timer(status=each) for each in Status}
     await insert(store, *timers.values())
     assert await found(store, status=status) == [timers[status]]
-    assert await found(store, status=status, sort="execute_at") == [timers[status]]
+    by_time = Query(tenant="default", status=status, sort="execute_at")
+    if not await is_refused(store, by_time):
+        assert (await store.search(by_time)).timers == [timers[status]]
 
 
 async def test_by_tag(store):
@@ -111,9 +128,10 @@ async def test_the_total_counts_all_matches(store):
     await insert(store, *timers, make_timer())
     last = (timers[3].created_at, timers[3].id)
     query = Query(tenant="default", group="g", limit=1, offset=1, after=last, with_total=True)
-    page = await store.search(query)
-    assert page.timers == [timers[1]]
-    assert page.total == 5
+    if not await is_refused(store, query):
+        page = await store.search(query)
+        assert page.timers == [timers[1]]
+        assert page.total == 5
     assert (await store.search(Query(tenant="default"))).total is None
 
 
@@ -139,6 +157,8 @@ async def test_offset_and_limit(store):
 @pytest.mark.parametrize("filters", [{}, {"tag": "t"}, {"name_prefix": "n"}, {"group": "default"}])
 async def test_paging_without_gaps_or_repeats(store, sort, descending, filters):
     """Page by page behind the cursor, every match is seen once, in order, ties by id."""
+    if await is_refused(store, Query(tenant="default", sort=sort, descending=descending)):
+        return
     spec = make_spec(tags=("t",), name="n")
     timers = [
         make_timer(created_at=NOW + at // 4, execute_at=NOW + 100 - at // 3, spec=spec)
@@ -248,5 +268,6 @@ async def test_a_search_is_the_filtering_of_a_list(store, stored, asked):
     own = [replace(t, tenant=f"{t.tenant}-{example}") for t in stored]
     await insert(store, *own)
     for query in (replace(q, tenant=f"{q.tenant}-{example}") for q in asked):
-        page = await store.search(query)
-        assert (page.timers, page.total) == expected_page(own, query)
+        if not await is_refused(store, query):
+            page = await store.search(query)
+            assert (page.timers, page.total) == expected_page(own, query)

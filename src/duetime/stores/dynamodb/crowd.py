@@ -9,7 +9,7 @@ from duetime.errors import StoreUnavailable, Unanswered
 T = TypeVar("T")
 R = TypeVar("R")
 
-CROWD_WITHIN = 20.0  # seconds after which no more pieces are begun
+CROWD_WITHIN = 60.0  # seconds after which no more pieces are begun
 
 
 async def each(things: Sequence[T], work: Callable[[T], Awaitable[R]], width: int) -> list[R]:

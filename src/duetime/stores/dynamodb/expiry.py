@@ -34,6 +34,11 @@ class Expiry:
             return {}
         return {"x": self._second(timer.updated_at)}
 
+    def beside(self, timer: Timer) -> Iterable[Item]:
+        """What lies beside a new timer: where it lies, if it has a key, and a heavy content."""
+        for item in _beside(timer):
+            yield {**item, **self.attribute(timer)}
+
     def log_line(self, attempt: Attempt) -> Item:
         """A line of the execution log that has no place in its timer any more."""
         item = items.attempt_item(attempt)
@@ -83,9 +88,14 @@ class Expiry:
 
 def _beside(timer: Timer) -> Iterable[Item]:
     if keys.has_own_key(timer):
-        yield {
-            **keys.of_id(timer.shard, timer.id).key,
-            "k": text(keys.of_timer(timer).place),
-            "v": integer(timer.version),
-        }
+        yield _pointer(timer)
     yield from Content(timer).parts(timer.version)
+
+
+def _pointer(timer: Timer) -> Item:
+    """Where the timer with an id lies."""
+    return {
+        **keys.of_id(timer.shard, timer.id).key,
+        "k": text(keys.of_timer(timer).place),
+        "v": integer(timer.version),
+    }

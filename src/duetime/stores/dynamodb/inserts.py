@@ -10,7 +10,7 @@ from duetime.stores.dynamodb.calls import Calls, Item, Verdict
 from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
-from duetime.stores.dynamodb.items import Content, integer, new_mark, text
+from duetime.stores.dynamodb.items import Content, new_mark, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
@@ -34,25 +34,26 @@ class Inserts:
         answers: list[Timer | None] = [None] * len(inserts)
         for wave in _waves(inserts):
             chosen = [inserts[place] for place in wave]
+            owners = await self._owners(chosen)
+            free = [place for place in wave if inserts[place].timer.id not in owners]
+            chosen = [inserts[place] for place in free]
             await batches.put(self._calls, self._beside(chosen))
             found = await each(chosen, self._insert, self._width)
-            for place, timer in zip(wave, found, strict=True):
+            for place in wave:
+                answers[place] = owners.get(inserts[place].timer.id)
+            for place, timer in zip(free, found, strict=True):
                 answers[place] = timer
         return answers
 
     def _beside(self, inserts: Sequence[Insert]) -> Iterator[Item]:
-        """What no timer may be without: its content if it is heavy, and a log from elsewhere."""
+        """What no timer may be without, and a log that it brings along."""
         for insert in inserts:
-            yield from Content(insert.timer).parts(insert.timer.version)
+            yield from self._expiry.beside(insert.timer)
             for attempt in insert.attempts:
                 yield self._expiry.log_line(attempt)
 
     async def _insert(self, insert: Insert) -> Timer | None:
         timer = insert.timer
-        if keys.has_own_key(timer):
-            owner = await self._namesake(timer) or await self._point(timer)
-            if owner is not None:
-                return owner
         place = keys.of_timer(timer)
         item = {
             **place.key,
@@ -97,34 +98,26 @@ class Inserts:
             await batches.remove(self._calls, [keys.of_id(timer.shard, timer.id)])
         return owner
 
-    async def _namesake(self, timer: Timer) -> Timer | None:
-        """The timer whose id was chosen as this one's key, if there is one."""
-        if not ids.is_id(timer.timer_id):
-            return None
-        key = Key(timer.tenant, timer.group, timer.timer_id, timer.shard)
-        return (await self._timers.get_by_key([key]))[0]
+    async def _owners(self, inserts: Sequence[Insert]) -> dict[str, Timer]:
+        """Who is in their way: who has the id under another key, or whose id was made the key."""
+        keyed = [insert.timer for insert in inserts if keys.has_own_key(insert.timer)]
+        read = await batches.read(self._calls, (keys.of_id(t.shard, t.id) for t in keyed))
+        there = {id_.place: item for id_, item in read.items()}
+        wanted = {timer.id: text(keys.of_timer(timer).place) for timer in keyed}
+        others = [id_ for id_, item in there.items() if item.get("k") != wanted[id_]]
+        found = zip(others, await self._timers.get(others), strict=True)
+        owners = {id_: owner for id_, owner in found if owner is not None}
+        namesakes = [timer for timer in keyed if ids.is_id(timer.timer_id)]
+        for timer, owner in zip(
+            namesakes, await self._timers.get_by_key(list(map(_key_of, namesakes))), strict=True
+        ):
+            if owner is not None:
+                owners[timer.id] = owner
+        return owners
 
-    async def _point(self, timer: Timer) -> Timer | None:
-        """Write down where the timer with this id will lie; or the timer that has the id."""
-        place = keys.of_timer(timer).place
-        pointer = {
-            **keys.of_id(timer.shard, timer.id).key,
-            "k": text(place),
-            "v": integer(timer.version),
-            **self._expiry.attribute(timer),
-        }
-        verdict = await self._calls.write(
-            "PutItem",
-            Item=pointer,
-            ConditionExpression="attribute_not_exists(pk) OR k = :k",
-            ExpressionAttributeValues={":k": text(place)},
-        )
-        if verdict.is_written:
-            return None
-        [owner] = await self._timers.get([timer.id])
-        if owner is None:  # It pointed to a timer that was never stored.
-            await batches.put(self._calls, [pointer])
-        return owner
+
+def _key_of(timer: Timer) -> Key:
+    return Key(timer.tenant, timer.group, timer.timer_id, timer.shard)
 
 
 def _waves(inserts: Sequence[Insert]) -> Iterator[list[int]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from duetime.stores.dynamodb import keys
+from duetime.stores.dynamodb import batches, keys
 from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.keys import Place
 
@@ -16,10 +16,10 @@ class Shards:
 
     async def add(self, shards: Iterable[int]) -> None:
         """Put shards on the list, before anything is put into them."""
-        for shard in set(shards) - self._known:
-            place = Place(keys.SHARDS, keys.partition_of(shard))
-            await self._calls.ask("PutItem", Item=place.key)
-            self._known.add(shard)
+        new = set(shards) - self._known
+        places = (Place(keys.SHARDS, keys.partition_of(shard)) for shard in new)
+        await batches.put(self._calls, (place.key for place in places))
+        self._known |= new
 
     async def in_use(self, wanted: Collection[int]) -> list[int]:
         """Those of the shards that may hold something, in their order."""

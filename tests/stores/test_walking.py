@@ -1,0 +1,85 @@
+"""Searching by reading along in the order of ids."""
+
+import pytest
+
+from duetime.stores import Query
+from duetime.stores.walking import Part, place_of, walk
+from tests.factories import NOW, make_timer
+
+SHARDS = (1, 2, 3)
+
+
+def reader(timers, asked=None):
+    """Reads from a list, three at a time at most."""
+
+    async def read(shard, place, is_descending, limit):
+        own = sorted((t for t in timers if t.shard == shard), key=lambda t: t.id)
+        if is_descending:
+            own = [t for t in reversed(own) if place is None or t.id < place]
+        else:
+            own = [t for t in own if place is None or t.id > place]
+        if asked is not None:
+            asked.append((shard, place))
+        part = own[: min(limit, 3)]
+        return Part(part, len(part) == len(own))
+
+    return read
+
+
+def some(count, **overrides):
+    return [make_timer(shard=SHARDS[n % 3], created_at=NOW + n, **overrides) for n in range(count)]
+
+
+@pytest.mark.parametrize("descending", [True, False])
+async def test_shards_are_merged_by_id(descending):
+    """The timers of all shards come in one order, either way."""
+    timers = some(20)
+    page = await walk(Query(tenant="default", descending=descending), SHARDS, reader(timers))
+    assert page.timers == (timers[::-1] if descending else timers)
+    assert page.stopped_at is None
+
+
+@pytest.mark.parametrize("descending", [True, False])
+async def test_who_finds_too_little_gives_up_and_can_go_on(descending):
+    """A search ends after so many looked at, and the place where it stopped leads on."""
+    timers = some(20)
+    wanted = [timers[2], timers[17]]
+    timers = [t if t in wanted else make_timer(tenant="other", id=t.id) for t in timers]
+    seen, after, pages = [], None, 0
+    while True:
+        query = Query(tenant="default", descending=descending, after=after)
+        page = await walk(query, SHARDS, reader(timers), most_seen=5)
+        seen += page.timers
+        pages += 1
+        after = page.stopped_at
+        if after is None:
+            break
+    assert seen == (wanted[::-1] if descending else wanted)
+    assert pages == 5
+
+
+@pytest.mark.parametrize("descending", [True, False])
+async def test_times_of_creation_bound_what_is_read(descending):
+    """What lies outside the times asked for is not even looked at."""
+    timers = some(30)
+    query = Query(
+        tenant="default", descending=descending, created_after=NOW + 9, created_before=NOW + 12
+    )
+    page = await walk(query, SHARDS, reader(timers), most_seen=4)
+    assert page.timers == (timers[11:8:-1] if descending else timers[9:12])
+    assert page.stopped_at is None
+
+
+async def test_a_page_reads_little_more_than_itself():
+    """A short page does not read the shards to their ends."""
+    asked: list[tuple[int, str | None]] = []
+    await walk(Query(tenant="default", limit=2), SHARDS, reader(some(3_000), asked))
+    assert len(asked) <= 4
+
+
+def test_a_place_lies_between_ids():
+    """A place that is no id parts those made before from those made after."""
+    early, late = make_timer(created_at=NOW).id, make_timer(created_at=NOW + 1).id
+    assert early < place_of((NOW + 1, "")) < late
+    assert early < place_of((NOW, "g")) < late
+    assert place_of((NOW, early)) == early
