@@ -9,13 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from pyreqwest.client import Client, ClientBuilder
-from pyreqwest.exceptions import (
-    ClientClosedError,
-    ConnectError,
-    ConnectTimeoutError,
-    PoolTimeoutError,
-    PyreqwestError,
-)
+from pyreqwest.exceptions import PyreqwestError
 
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.credentials import Chain
@@ -27,7 +21,9 @@ _API = "DynamoDB_20120810"
 CONNECT_WITHIN = 5.0
 PLACE_WITHIN = 10.0
 
-_NEVER_SENT = (ConnectError, ConnectTimeoutError, PoolTimeoutError, ClientClosedError)
+# Among the causes of what failed before a connection stood. The types of errors do not tell: one
+# that breaks while the answer is awaited is called a ConnectError too.
+_NEVER_SENT = "client error (Connect)"
 
 Answer = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
@@ -75,12 +71,8 @@ class Wire:
             )
             response = await request.send()
             content = bytes(await response.bytes())
-        except _NEVER_SENT as error:
-            raise Lost(f"cannot connect: {_why(error)}", was_sent=False) from error
-        except TimeoutError as error:
-            raise Lost(f"no answer within {within:g} s", was_sent=True) from error
         except PyreqwestError as error:
-            raise Lost(f"the connection broke: {_why(error)}", was_sent=True) from error
+            raise _lost(error, within) from error
         return _understood(response.status, content)
 
     def _opened(self) -> Client:
@@ -115,7 +107,12 @@ def _understood(status: int, content: bytes) -> Answer:
     raise Refused(code, message, answer)
 
 
-def _why(error: PyreqwestError) -> str:
-    """The innermost cause is the one that says something."""
+def _lost(error: PyreqwestError, within: float) -> Lost:
+    """What it means that no answer came. The innermost cause is the one that says something."""
     causes = getattr(error, "details", {}).get("causes") or []
-    return str(causes[-1]["message"]) if causes else error.message
+    messages = [str(cause["message"]) for cause in causes] or [error.message]
+    if _NEVER_SENT in messages:
+        return Lost(f"cannot connect: {messages[-1]}", was_sent=False)
+    if isinstance(error, TimeoutError):
+        return Lost(f"no answer within {within:g} s", was_sent=True)
+    return Lost(f"the connection broke: {messages[-1]}", was_sent=True)
