@@ -42,7 +42,7 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--store", default="sqlite", help="sqlite (the default), postgres, or postgresql://..."
+        "--store", default="sqlite", help="sqlite (the default), postgres, dynamodb, or a URL"
     )
     parser.add_argument("--only", help=f"some of {','.join(WORKLOADS)}, comma-separated")
     parser.add_argument("--quick", action="store_true", help="small counts: about a minute")

@@ -14,4 +14,5 @@ class Aims(msgspec.Struct, frozen=True, kw_only=True):
 AIMS = {
     "sqlite": Aims(creates=0.55, batches=0.45, burst=0.45),
     "postgres": Aims(batches=0.5, burst=0.5),
+    "dynamodb": Aims(batches=0.5, burst=0.5),
 }

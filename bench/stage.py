@@ -41,6 +41,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 SIZES = {
     "sqlite": Sizes(),
     "postgres": Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5),
+    "dynamodb": Sizes(pending=(10_000, 100_000, 1_000_000), turns=3),
 }
 QUICK = Sizes(
     creates=2_000,

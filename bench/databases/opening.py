@@ -13,7 +13,7 @@ from duetime.stores.postgres.address import EXAMPLE, SCHEMES, Address
 if TYPE_CHECKING:
     from tests.servers.postgres import PostgresServer
 
-NAMES = ("sqlite", "postgres")
+NAMES = ("sqlite", "postgres", "dynamodb")
 
 # What the administrator of a small machine would set; the rest are PostgreSQL's defaults.
 SETTINGS = {
@@ -34,7 +34,11 @@ class NoServer(Exception):
 
 def check(store: str) -> None:
     """Raise unless it names a store. Messages never repeat a URL, for it may hold a password."""
-    if is_named_server(store):
+    if store.startswith("dynamodb://"):
+        from duetime.stores.dynamodb.address import Address as TableAddress  # noqa: PLC0415
+
+        TableAddress.parse(store)
+    elif is_named_server(store):
         Address.parse(store)
     elif store not in NAMES:
         raise UnknownStore(f"must be {', '.join(NAMES)}, or the URL of a server such as {EXAMPLE}")
@@ -42,7 +46,7 @@ def check(store: str) -> None:
 
 def is_named_server(store: str) -> bool:
     """Tell whether it is the URL of a server that somebody runs."""
-    return store.partition("://")[0] in SCHEMES and "://" in store
+    return store.partition("://")[0] in (*SCHEMES, "dynamodb") and "://" in store
 
 
 @asynccontextmanager
@@ -50,6 +54,10 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
     """What the name or the URL stands for; what lies on a disk of ours lies in the folder."""
     if store == "sqlite":
         yield SqliteFiles(data)
+        return
+    if store.startswith("dynamodb"):
+        async with _dynamodb(store) as tables:
+            yield tables
         return
     from bench.databases.postgres import PostgresSchemas  # noqa: PLC0415 - its driver is optional
 
@@ -59,6 +67,24 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
     with _own_server(data) as server:
         disk = disk_of(data)
         yield PostgresSchemas(server.url(), pid=server.pid, disk=f"{disk.device} ({disk.kind})")
+
+
+@asynccontextmanager
+async def _dynamodb(store: str) -> AsyncIterator[Databases]:
+    from bench.databases.dynamodb import DynamoTables  # noqa: PLC0415 - its driver is optional
+
+    if is_named_server(store):
+        yield DynamoTables(store)
+        return
+    from tests.servers.dynamodb import DynamoServer, dynamodb_local  # noqa: PLC0415
+    from tests.servers.unavailable import Unavailable  # noqa: PLC0415
+
+    try:
+        server = DynamoServer(dynamodb_local())
+    except (Unavailable, RuntimeError) as error:
+        raise NoServer(f"no DynamoDB Local: {error}") from error
+    with server:
+        yield DynamoTables(server.url(), pid=server.pid, version=server.version)
 
 
 def _own_server(data: Path) -> "PostgresServer":

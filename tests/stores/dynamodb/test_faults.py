@@ -196,7 +196,7 @@ async def test_killed_in_the_middle_of_writes(own_server: OwnServer):
 
 @pytest.mark.slow
 async def test_paused_for_ten_seconds(own_server: OwnServer):
-    """A heartbeat ends before the pause does, a write outlasts it, and all works again afterwards."""
+    """A heartbeat ends before the pause does, a write outlasts it, and all works again."""
     server: DynamoServer = own_server("dynamodb")
     async with opened(Address.parse(server.url("kept"))) as store:
         timer, other = timer_of(), timer_of()
