@@ -35,8 +35,8 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_URL",
         reading.url,
         "sqlite:///data/duetime.db",
-        "Where timers are stored: sqlite:///relative/path, sqlite:////absolute/path, or "
-        "postgresql://user:password@host:5432/database",
+        "Where timers are stored: sqlite:///relative/path, sqlite:////absolute/path, "
+        "postgresql://user:password@host:5432/database, or dynamodb://region/table",
         "a URL",
         is_secret=True,
     ),
