@@ -179,3 +179,15 @@ async def test_two_stores_and_the_same_timers(dynamodb, dynamodb_url):
     won = [await first, await second]
     assert [a != b for a, b in zip(*won, strict=True)] == [True] * 30
     await other.close()
+
+
+async def test_a_late_clean_up_takes_nothing_from_the_living(dynamodb):
+    """A content that is used again is not removed by who replaced it before."""
+    heavy, light = timer_of(b'"%s"' % (b"x" * 5_000)), timer_of()
+    await insert(dynamodb, heavy)
+    second = model.update(heavy, NOW, spec=light.spec, execute_at=NOW)
+    third = model.update(second, NOW, spec=replace(heavy.spec), execute_at=NOW)
+    assert await dynamodb.apply([Change(heavy, second)]) == [True]
+    assert await dynamodb.apply([Change(second, third)]) == [True]
+    await dynamodb._changes._clean_up([Change(heavy, second)])
+    assert await dynamodb.get([heavy.id]) == [third]

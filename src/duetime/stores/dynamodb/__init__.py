@@ -11,7 +11,7 @@
 | `keys.py`, `items.py` | where everything lies, and how it is written |
 | `timers.py`, `attempts.py`, `due.py` | what is read |
 | `events.py`, `records.py`, `shards.py` | the small things that are read and written |
-| `inserts.py`, `changes.py`, `expiry.py` | what is written |
+| `inserts.py`, `changes.py`, `beside.py`, `expiry.py` | what is written |
 | `walks.py` | whole shards, read along |
 | `traits.py` | what the engine can do |
 """

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.stores import Change
-from duetime.stores.dynamodb import batches, items, keys
+from duetime.stores.dynamodb import batches, beside, items, keys
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
 from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.items import Content, integer, new_mark, text
+from duetime.stores.dynamodb.keys import Place
 from duetime.stores.waves import waves
 
 MOST_ATTEMPTS = 4  # in the item of a timer
@@ -49,26 +49,23 @@ class Changes:
     async def _prepare(self, changes: Sequence[Change]) -> None:
         """Write what must lie beside the timers once they are what they shall become."""
         await self._expiry.revive(changes)
-        await batches.put(
-            self._calls,
-            (
-                part
-                for change in changes
-                if change.new.spec is not change.old.spec
-                for part in Content(change.new).parts(change.new.version)
-            ),
+        contents = (
+            part
+            for change in changes
+            if change.new.spec is not change.old.spec
+            for part in beside.parts(change.new)
         )
+        await beside.keep(self._calls, contents, self._width)
 
     async def _clean_up(self, written: Sequence[Change]) -> None:
         """Remove the contents that were replaced, and let go of what lies beside finished ones."""
         replaced = [
-            place
+            (Place.of(part), change.new.version)
             for change in written
             if change.new.spec is not change.old.spec
-            for place in _parts(change.old)
-            if place not in _parts(change.new)
+            for part in beside.parts(change.old)
         ]
-        await batches.remove(self._calls, replaced)
+        await beside.let_go(self._calls, replaced, self._width)
         await self._expiry.end(change.new for change in written)
 
     async def _apply(self, change: Change) -> bool:
@@ -130,10 +127,6 @@ class Changes:
             "ConditionExpression": condition,
             "ExpressionAttributeValues": parameters,
         }
-
-
-def _parts(timer: Timer) -> list[keys.Place]:
-    return [keys.Place.of(part) for part in Content(timer).parts(timer.version)]
 
 
 def _full(verdict: Verdict, change: Change) -> Item | None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from duetime.clock import Millis
 from duetime.model import FINISHED, Attempt, Timer
 from duetime.stores import Change
-from duetime.stores.dynamodb import batches, items, keys
+from duetime.stores.dynamodb import beside, items
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.crowd import each
-from duetime.stores.dynamodb.items import Content, integer, text
+from duetime.stores.dynamodb.items import integer
 from duetime.stores.dynamodb.keys import Place
 
 _SECOND = 1000
@@ -34,11 +34,6 @@ class Expiry:
             return {}
         return {"x": self._second(timer.updated_at)}
 
-    def beside(self, timer: Timer) -> Iterable[Item]:
-        """What lies beside a new timer: where it lies, if it has a key, and a heavy content."""
-        for item in _beside(timer):
-            yield {**item, **self.attribute(timer)}
-
     def log_line(self, attempt: Attempt) -> Item:
         """A line of the execution log that has no place in its timer any more."""
         item = items.attempt_item(attempt)
@@ -55,7 +50,8 @@ class Expiry:
             for change in changes
             if change.old.status in FINISHED and change.new.status not in FINISHED
         ]
-        await batches.put(self._calls, (item for timer in revived for item in _beside(timer)))
+        kept = (item for timer in revived for item in beside.all_of(timer))
+        await beside.keep(self._calls, kept, self._width)
 
     async def end(self, timers: Iterable[Timer]) -> None:
         """After these were written: let what lies beside finished timers be dropped like them."""
@@ -65,7 +61,7 @@ class Expiry:
             (Place.of(item), timer)
             for timer in timers
             if timer.status in FINISHED
-            for item in _beside(timer)
+            for item in beside.all_of(timer)
         ]
         await each(ended, self._end, self._width)
 
@@ -84,18 +80,3 @@ class Expiry:
 
     def _second(self, since: Millis) -> dict[str, str]:
         return integer((since + (self._retention or 0)) // _SECOND + 1)
-
-
-def _beside(timer: Timer) -> Iterable[Item]:
-    if keys.has_own_key(timer):
-        yield _pointer(timer)
-    yield from Content(timer).parts(timer.version)
-
-
-def _pointer(timer: Timer) -> Item:
-    """Where the timer with an id lies."""
-    return {
-        **keys.of_id(timer.shard, timer.id).key,
-        "k": text(keys.of_timer(timer).place),
-        "v": integer(timer.version),
-    }

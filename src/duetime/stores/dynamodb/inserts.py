@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from duetime import ids
 from duetime.model import Timer
 from duetime.stores import Insert, Key
-from duetime.stores.dynamodb import batches, items, keys
+from duetime.stores.dynamodb import batches, beside, items, keys
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
 from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
@@ -34,10 +34,10 @@ class Inserts:
         answers: list[Timer | None] = [None] * len(inserts)
         for wave in _waves(inserts):
             chosen = [inserts[place] for place in wave]
-            owners = await self._owners(chosen)
+            owners = await self._point(chosen)
             free = [place for place in wave if inserts[place].timer.id not in owners]
             chosen = [inserts[place] for place in free]
-            await batches.put(self._calls, self._beside(chosen))
+            await self._prepare(chosen)
             found = await each(chosen, self._insert, self._width)
             for place in wave:
                 answers[place] = owners.get(inserts[place].timer.id)
@@ -45,12 +45,16 @@ class Inserts:
                 answers[place] = timer
         return answers
 
-    def _beside(self, inserts: Sequence[Insert]) -> Iterator[Item]:
-        """What no timer may be without, and a log that it brings along."""
-        for insert in inserts:
-            yield from self._expiry.beside(insert.timer)
-            for attempt in insert.attempts:
-                yield self._expiry.log_line(attempt)
+    async def _prepare(self, inserts: Sequence[Insert]) -> None:
+        """Write what no timer may be without, and the log that it brings along."""
+        contents = [
+            {**part, **self._expiry.attribute(insert.timer)}
+            for insert in inserts
+            for part in beside.parts(insert.timer)
+        ]
+        await beside.keep(self._calls, contents, self._width)
+        logs = (self._expiry.log_line(line) for insert in inserts for line in insert.attempts)
+        await batches.put(self._calls, logs)
 
     async def _insert(self, insert: Insert) -> Timer | None:
         timer = insert.timer
@@ -98,8 +102,11 @@ class Inserts:
             await batches.remove(self._calls, [keys.of_id(timer.shard, timer.id)])
         return owner
 
-    async def _owners(self, inserts: Sequence[Insert]) -> dict[str, Timer]:
-        """Who is in their way: who has the id under another key, or whose id was made the key."""
+    async def _point(self, inserts: Sequence[Insert]) -> dict[str, Timer]:
+        """Write down where the timers with keys will lie; for some, the timer that is in the way.
+
+        It has the id, under another key, or its id was made the key.
+        """
         keyed = [insert.timer for insert in inserts if keys.has_own_key(insert.timer)]
         read = await batches.read(self._calls, (keys.of_id(t.shard, t.id) for t in keyed))
         there = {id_.place: item for id_, item in read.items()}
@@ -113,6 +120,9 @@ class Inserts:
         ):
             if owner is not None:
                 owners[timer.id] = owner
+        new = [t for t in keyed if t.id not in owners and (t.id not in there or t.id in others)]
+        pointers = ({**beside.pointer(t), **self._expiry.attribute(t)} for t in new)
+        await batches.put(self._calls, pointers)
         return owners
 
 
