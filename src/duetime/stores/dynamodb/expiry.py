@@ -18,6 +18,9 @@ from duetime.stores.dynamodb.items import integer
 from duetime.stores.dynamodb.keys import Place
 
 _SECOND = 1000
+# Nobody knows what is dropped first of what is past its time. A timer without its content is of no
+# use, so contents go a week later.
+_LATER = 7 * 86_400_000
 
 
 class Expiry:
@@ -33,6 +36,10 @@ class Expiry:
         if self._retention is None or timer.status not in FINISHED:
             return {}
         return {"x": self._second(timer.updated_at)}
+
+    def later(self, timer: Timer) -> Item:
+        """What the items beside that of a new timer say of their end."""
+        return {"x": self._second(timer.updated_at + _LATER)} if self.attribute(timer) else {}
 
     def log_line(self, attempt: Attempt) -> Item:
         """A line of the execution log that has no place in its timer any more."""
@@ -73,7 +80,7 @@ class Expiry:
             UpdateExpression="SET x = :x, v = :v",
             ConditionExpression="v < :v",
             ExpressionAttributeValues={
-                ":x": self._second(timer.updated_at),
+                ":x": self._second(timer.updated_at + _LATER),
                 ":v": integer(timer.version),
             },
         )

@@ -48,7 +48,7 @@ class Inserts:
     async def _prepare(self, inserts: Sequence[Insert]) -> None:
         """Write what no timer may be without, and the log that it brings along."""
         contents = [
-            {**part, **self._expiry.attribute(insert.timer)}
+            {**part, **self._expiry.later(insert.timer)}
             for insert in inserts
             for part in beside.parts(insert.timer)
         ]
@@ -92,8 +92,15 @@ class Inserts:
         """Whose place it is; None if it is free by now."""
         if items.is_timer(found):
             [owner] = (await self._timers.whole({items.id_of(found): found})).values() or [None]
-            if owner is not None and owner.id != timer.id:
-                parts = map(Place.of, Content(timer).parts(timer.version))
+            if owner is None:  # It is being dropped, and has lost its content already.
+                await self._calls.write(
+                    "DeleteItem",
+                    Key=Place.of(found).key,
+                    ConditionExpression="m = :m",
+                    ExpressionAttributeValues={":m": found["m"]},
+                )
+            elif owner.id != timer.id:
+                parts = map(Place.of, beside.parts(timer))
                 pointer = keys.of_id(timer.shard, timer.id)
                 await batches.remove(self._calls, [pointer, *parts])
             return owner
@@ -121,7 +128,7 @@ class Inserts:
             if owner is not None:
                 owners[timer.id] = owner
         new = [t for t in keyed if t.id not in owners and (t.id not in there or t.id in others)]
-        pointers = ({**beside.pointer(t), **self._expiry.attribute(t)} for t in new)
+        pointers = ({**beside.pointer(t), **self._expiry.later(t)} for t in new)
         await batches.put(self._calls, pointers)
         return owners
 
