@@ -8,6 +8,7 @@ from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.credentials import Chain
 from duetime.stores.dynamodb.signing import Credentials
+from duetime.stores.dynamodb.store import DynamoStore
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,14 @@ async def test_a_profile_that_is_not_there():
     """It is named."""
     with pytest.raises(StoreUnavailable, match=r"no valid credentials: .*elsewhere"):
         await Chain(Address.parse("dynamodb://local/table?profile=elsewhere")).credentials()
+
+
+async def test_keys_that_fit_into_no_request_are_not_shown(monkeypatch):
+    """Whatever the environment holds, the error keeps it to itself."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "visible\x01key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    store = DynamoStore(Address.parse("dynamodb://local/table?endpoint=http://127.0.0.1:1"))
+    with pytest.raises(StoreUnavailable, match="do not fit into a request") as caught:
+        await store.migrate()
+    await store.close()
+    assert "visible" not in str(caught.value)

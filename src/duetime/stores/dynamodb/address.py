@@ -14,6 +14,8 @@ UNITS = range(1, 1_000_001)
 
 _REGION = re.compile(r"[a-z0-9-]{2,40}", re.ASCII)
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
+_KEY = re.compile(r"[!-~]+", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 _OPTIONS = ("endpoint", "pool_size", "profile", "read_units", "write_units")
 
@@ -94,7 +96,10 @@ def _credentials(parts: SplitResult, profile: str | None) -> Credentials | None:
         )
     if profile is not None:
         raise ConfigurationError("profile: cannot be given together with keys in the URL")
-    return Credentials(unquote(parts.username), unquote(parts.password))
+    keys = [unquote(parts.username), unquote(parts.password)]
+    if not all(map(_KEY.fullmatch, keys)):
+        raise ConfigurationError("the keys in a DynamoDB URL must be of visible ASCII characters")
+    return Credentials(*keys)
 
 
 def _endpoint(endpoint: str | None, region: str) -> str:
@@ -103,7 +108,8 @@ def _endpoint(endpoint: str | None, region: str) -> str:
         return f"https://dynamodb.{region}.{suffix}"
     try:
         parts = urlsplit(endpoint)
-        is_fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        host = parts.netloc.removesuffix(f":{parts.port}")
+        is_fine = parts.scheme in {"http", "https"} and bool(_HOST.fullmatch(host))
     except ValueError:
         is_fine = False
     if not is_fine or parts.path.strip("/") or parts.query or parts.username:

@@ -99,7 +99,8 @@ class Walks:
             ConditionExpression="v = :v",
             ExpressionAttributeValues={":v": integer(items.version_of(item))},
         )
-        if not verdict.is_written:
+        # After a lost answer: it is gone, as was asked.
+        if not (verdict.is_written or (verdict.was_in_doubt and verdict.found is None)):
             return False
         id_ = items.id_of(item)
         beside = [place async for page in self._beside(id_) for place in page]

@@ -73,6 +73,8 @@ class Wire:
             content = bytes(await response.bytes())
         except PyreqwestError as error:
             raise _lost(error, within) from error
+        except ValueError:  # Not repeated: what is wrong with it may be a part of a key.
+            raise Lost("the credentials do not fit into a request", was_sent=False) from None
         return _understood(response.status, content)
 
     def _opened(self) -> Client:
