@@ -16,4 +16,5 @@ AIMS = {
     "cassandra": Aims(batches=0.5, burst=0.5),
     "postgres": Aims(batches=0.5, burst=0.5),
     "mongodb": Aims(batches=0.5, burst=0.5),
+    "dynamodb": Aims(batches=0.5, burst=0.5),
 }

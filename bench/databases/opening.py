@@ -49,6 +49,7 @@ SERVED = {
         "cassandra",
         {"fsync": True, "is_long_lived": True, "heap": "2G"},
     ),
+    "dynamodb": Served(("dynamodb",), "dynamodb.DynamoTables", "dynamodb", {}),
 }
 NAMES = ("sqlite", *SERVED)
 

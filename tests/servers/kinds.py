@@ -10,6 +10,7 @@ from tests.servers.cassandra import (
     drop_keyspace,
     make_keyspace,
 )
+from tests.servers.dynamodb import DynamoServer, drop_table, dynamodb_local, make_table
 from tests.servers.installs import Install, mongodb, postgres_15, postgres_18
 from tests.servers.mongodb import MongodbServer, drop_database, make_database
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
@@ -48,5 +49,6 @@ KINDS: dict[str, Kind] = {
     "postgres-15": _postgres(postgres_15),
     "mongodb": Kind("MongoDB", mongodb, MongodbServer, make_database, drop_database),
     "cassandra": Kind("Cassandra", cassandra_5, CassandraServer, make_keyspace, drop_keyspace),
+    "dynamodb": Kind("DynamoDB Local", dynamodb_local, DynamoServer, make_table, drop_table),
 }
 POSTGRES = ("postgres-18", "postgres-15")

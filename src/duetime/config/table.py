@@ -36,7 +36,9 @@ TABLE: tuple[Setting, ...] = (
         reading.url,
         "sqlite:///data/duetime.db",
         "Where timers are stored: sqlite:///relative/path, sqlite:////absolute/path, "
-        "postgresql://user:password@host:5432/database, or cassandra://host1,host2:9042/keyspace",
+        "postgresql://user:password@host:5432/database, mysql://user:password@host:3306/database, "
+        "mongodb://user:password@host1,host2/database?replicaSet=rs, "
+        "cassandra://user:password@host1,host2:9042/keyspace, or dynamodb://region/table",
         "a URL",
         is_secret=True,
     ),
@@ -51,7 +53,7 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_POOL_SIZE",
         reading.count(2, 1000),
         "10",
-        "PostgreSQL: how many connections a process opens at most, beside two of its own",
+        "How many connections a process opens to a database server at most, beside a few of its own",
         "2 to 1000",
     ),
     Setting(

@@ -67,6 +67,13 @@ def _cassandra(url: str, options: Options) -> Store:
     return CassandraStore(Address.parse(url, schema=options.schema), retention=options.retention)
 
 
+def _dynamodb(url: str, options: Options) -> Store:
+    from duetime.stores.dynamodb.address import Address  # noqa: PLC0415
+    from duetime.stores.dynamodb.store import DynamoStore  # noqa: PLC0415
+
+    return DynamoStore(Address.parse(url, pool_size=options.pool_size), options.retention)
+
+
 ENGINES = (
     Engine(("sqlite",), "sqlite:///relative/path.db, sqlite:////absolute/path.db", _sqlite),
     Engine(
@@ -87,6 +94,7 @@ ENGINES = (
         _cassandra,
         "cassandra",
     ),
+    Engine(("dynamodb",), "dynamodb://region/table", _dynamodb, "dynamodb"),
     Engine(("memory",), "memory:// (nothing survives the process: for tests and trials)", _memory),
 )
 

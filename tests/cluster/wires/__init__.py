@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from tests.cluster.wires import cassandra, mongodb, postgres
+from tests.cluster.wires import cassandra, dynamodb, mongodb, postgres
 
 
 class Watcher(Protocol):
@@ -47,6 +47,7 @@ WIRES: dict[str, Wire] = {
     "postgresql": Wire(postgres.TimerWrites),
     "mongodb": Wire(mongodb.TimerWrites, through=mongodb.through),
     "cassandra": Wire(cassandra.TimerWrites),
+    "dynamodb": Wire(dynamodb.TimerWrites, dynamodb.port_of, dynamodb.at_port),
 }
 
 

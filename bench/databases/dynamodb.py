@@ -1,0 +1,127 @@
+"""DynamoDB: a database is a table of its own."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.aims import AIMS
+from bench.backlog import far_timers
+from bench.databases import BareInsert, Database, Extent
+from bench.usage import tree_cpu_seconds
+from duetime.model import Status
+from duetime.stores import Insert
+from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.store import DynamoStore
+from duetime.stores.dynamodb.wire import Wire
+
+AT_ONCE = 1_000
+WITHIN = 60.0
+
+_BARE_WAYS = {
+    "bare PutItem, conditional": "put",
+    "bare BatchWriteItem": "batch",
+}
+
+
+class DynamoTable:
+    """One table."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._address = Address.parse(url)
+
+    def bare_insert(self, way: str) -> BareInsert:
+        arguments = ("-m", "bench.bare_dynamodb", _BARE_WAYS[way])
+        return BareInsert(arguments, {"DATABASE_URL": self.url})
+
+    async def count(self, *statuses: Status) -> int:
+        wanted = statuses or tuple(Status)
+        values = {f":{status.value}": {"S": status.value} for status in wanted}
+        found = 0
+        start: dict[str, Any] = {}
+        async with _connected(self._address) as wire:
+            while True:
+                answer = await wire.call(
+                    "Scan",
+                    {
+                        "TableName": self._address.table,
+                        "Select": "COUNT",
+                        "ConsistentRead": True,
+                        "FilterExpression": f"s IN ({', '.join(values)})",
+                        "ExpressionAttributeValues": values,
+                        **start,
+                    },
+                    WITHIN,
+                )
+                found += int(answer["Count"])
+                if "LastEvaluatedKey" not in answer:
+                    return found
+                start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
+        store = DynamoStore(self._address)
+        await store.migrate()
+        timers = far_timers(count, sink_port=9)
+        for done in range(0, count, AT_ONCE):
+            inserts = [Insert(timer) for timer in islice(timers, AT_ONCE)]
+            await store.insert(inserts)
+            on_progress(done + len(inserts))
+        await store.close()
+
+    async def extent(self) -> Extent:
+        async with _connected(self._address) as wire:
+            answer = await wire.call("DescribeTable", {"TableName": self._address.table}, WITHIN)
+        [index] = answer["Table"]["LocalSecondaryIndexes"]
+        return Extent(
+            table_mb=answer["Table"]["TableSizeBytes"] / 1e6,
+            index_mb=index["IndexSizeBytes"] / 1e6,
+        )
+
+
+class DynamoTables:
+    """Tables of an account, or of DynamoDB Local; ``pid`` is its process, if it is ours."""
+
+    kind = "dynamodb"
+    aims = AIMS[kind]
+    bare_ways = tuple(_BARE_WAYS)
+    can_be_shared = True
+
+    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
+        self._url = url
+        self._pid = pid
+        self._disk = disk
+        self.is_metered = pid is not None
+
+    async def describe(self) -> dict[str, str]:
+        if self._pid is None:
+            return {"dynamodb": Address.parse(self._url).region}
+        return {"dynamodb": "DynamoDB Local, which waits for no disk", "disk": self._disk}
+
+    def cpu_seconds(self) -> float | None:
+        return None if self._pid is None else tree_cpu_seconds(self._pid)
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[Database]:
+        table = f"bench_{secrets.token_hex(8)}"
+        url = urlsplit(self._url)._replace(path=f"/{table}").geturl()
+        address = Address.parse(url)
+        try:
+            store = DynamoStore(address)
+            await store.migrate()
+            await store.close()
+            yield DynamoTable(url)
+        finally:
+            async with _connected(address) as wire:
+                await wire.call("DeleteTable", {"TableName": table}, WITHIN)
+
+
+@asynccontextmanager
+async def _connected(address: Address) -> AsyncIterator[Wire]:
+    wire = Wire(address, 1)
+    try:
+        yield wire
+    finally:
+        await wire.close()

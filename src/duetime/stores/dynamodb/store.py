@@ -1,0 +1,170 @@
+"""The DynamoDB store: timers that many nodes look after, in a table that AWS looks after.
+
+There are no conditional batches in DynamoDB, so a batch is as many writes at once as there are
+connections. Heartbeats and other small documents have connections to themselves, so that a node
+that is busy does not pass for dead.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import Attempt, Event, Timer
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.dynamodb import attempts, events, records
+from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.calls import Calls
+from duetime.stores.dynamodb.changes import Changes
+from duetime.stores.dynamodb.due import DueIndex
+from duetime.stores.dynamodb.expiry import Expiry
+from duetime.stores.dynamodb.inserts import Inserts
+from duetime.stores.dynamodb.shards import Shards
+from duetime.stores.dynamodb.table import Table
+from duetime.stores.dynamodb.timers import Timers
+from duetime.stores.dynamodb.traits import TRAITS
+from duetime.stores.dynamodb.walks import Walks
+from duetime.stores.dynamodb.wire import Wire
+
+T = TypeVar("T")
+
+# Seconds for one answer, and for a call with all that is repeated in it.
+ANSWER_WITHIN = 5.0
+CALL_WITHIN = 15.0
+# The same for a heartbeat: a third of what a node is given by default before it is taken for dead.
+QUICK_ANSWER_WITHIN = 1.5
+QUICK_WITHIN = 1.5
+_QUICK_SIZE = 4
+
+
+class DynamoStore:
+    """Timers in a table of DynamoDB. Nothing is asked before ``migrate``."""
+
+    def __init__(self, address: Address, retention: Millis | None = None) -> None:
+        self.traits = replace(TRAITS, drops_by_itself=retention is not None)
+        wire, size = Wire(address, address.pool_size), address.pool_size
+        quick = Wire(address, _QUICK_SIZE)
+        self._calls = Calls(wire, address.table, within=CALL_WITHIN, answer_within=ANSWER_WITHIN)
+        self._quick = Calls(
+            quick, address.table, within=QUICK_WITHIN, answer_within=QUICK_ANSWER_WITHIN
+        )
+        self._table = Table(wire, address, drops=retention is not None)
+        self._timers = Timers(self._calls)
+        self._shards = Shards(self._calls)
+        expiry = Expiry(self._calls, retention, size)
+        self._inserts = Inserts(self._calls, self._timers, self._shards, expiry, size)
+        self._changes = Changes(self._calls, expiry, size)
+        self._due = DueIndex(self._calls, self._timers)
+        self._walks = Walks(self._calls, self._timers, self._shards, size)
+        self._writing: set[asyncio.Task[Any]] = set()
+        self._is_open = False
+        self._is_closed = False
+
+    async def migrate(self) -> None:
+        self._check_not_closed()
+        await self._table.migrate()
+        self._is_open = True
+
+    async def ping(self) -> None:
+        self._check_open()
+        await self._quick.ask("GetItem", Key={"pk": {"S": "shards"}, "sk": {"S": "000"}})
+
+    async def close(self) -> None:
+        self._is_closed = True
+        while self._writing:
+            await asyncio.wait(self._writing)
+        await self._calls.close()
+        await self._quick.close()
+
+    async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
+        return await self._to_its_end(self._inserts.insert(inserts))
+
+    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+        self._check_open()
+        return await self._timers.get(ids)
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        self._check_open()
+        return await self._timers.get_by_key(keys)
+
+    async def apply(self, changes: Sequence[Change]) -> list[bool]:
+        return await self._to_its_end(self._changes.apply(changes))
+
+    async def due(
+        self, shards: Collection[int], after: Due | None, before: Millis, limit: int
+    ) -> list[Waking]:
+        self._check_open()
+        return await self._due.read(await self._shards.in_use(shards), after, before, limit)
+
+    async def search(self, query: Query) -> Page:
+        self.traits.check(query)
+        self._check_open()
+        return await self._walks.search(query)
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        self._check_open()
+        return await self._walks.scan(after, limit)
+
+    async def attempts(
+        self, timer: str, after: tuple[int, int] | None, limit: int
+    ) -> list[Attempt]:
+        self._check_open()
+        return await attempts.read(self._calls, self._timers, timer, after, limit)
+
+    async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
+        self._check_open()
+        return await events.read(self._calls, await self._shards.in_use(shards), after, limit)
+
+    async def published(self, ids: Sequence[str]) -> None:
+        self._check_open()
+        await events.forget(self._calls, ids)
+
+    async def records(self, kind: str) -> list[Record]:
+        self._check_open()
+        return await records.read(self._quick, kind)
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        self._check_open()
+        return await records.put(self._quick, old, new)
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        self._check_open()
+        if self.traits.drops_by_itself:
+            return 0
+        return await self._walks.purge(shards, before, limit)
+
+    async def announce(self, news: News) -> None:  # noqa: ARG002
+        """Drop them: there is no way to pass them on."""
+        self._check_open()
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        """Never call it: nothing is passed on."""
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Write to the end, also if whoever asked for it is gone."""
+        try:
+            self._check_open()
+        except StoreUnavailable:
+            work.close()
+            raise
+        task = asyncio.create_task(work)
+        self._writing.add(task)
+        task.add_done_callback(self._has_ended)
+        return await asyncio.shield(task)
+
+    def _has_ended(self, task: asyncio.Task[Any]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled():
+            task.exception()  # Nobody may be left to hear of it.
+
+    def _check_open(self) -> None:
+        self._check_not_closed()
+        if not self._is_open:
+            raise StoreUnavailable("the store is not open yet: call migrate() first")
+
+    def _check_not_closed(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")

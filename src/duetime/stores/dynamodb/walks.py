@@ -1,0 +1,123 @@
+"""Walks through whole shards: for lists, for moving house, and for dropping what is finished."""
+
+from collections.abc import AsyncIterator, Collection, Iterable
+from typing import Any
+
+from duetime import ids
+from duetime.clock import Millis
+from duetime.model import FINISHED, Timer
+from duetime.stores import Page, Query
+from duetime.stores.dynamodb import batches, items, keys
+from duetime.stores.dynamodb.calls import Calls, Item
+from duetime.stores.dynamodb.crowd import each
+from duetime.stores.dynamodb.items import integer, text
+from duetime.stores.dynamodb.keys import Place
+from duetime.stores.dynamodb.pages import pages
+from duetime.stores.dynamodb.shards import Shards
+from duetime.stores.dynamodb.timers import Timers
+from duetime.stores.walking import Part, walk
+
+
+class Walks:
+    """Reads shards in the order of ids."""
+
+    def __init__(self, calls: Calls, timers: Timers, shards: Shards, width: int) -> None:
+        self._calls = calls
+        self._timers = timers
+        self._shards = shards
+        self._width = width
+
+    async def search(self, query: Query) -> Page:
+        """A page of one tenant's timers."""
+        return await walk(query, await self._shards.in_use(ids.ALL_SHARDS), self._part)
+
+    async def scan(self, after: str | None, limit: int) -> list[Timer]:
+        """Timers in the order of (shard, id)."""
+        found: list[Timer] = []
+        first = 0 if after is None else ids.shard_of(after)
+        for shard in await self._shards.in_use(range(first, ids.SHARDS)):
+            place = after if shard == first else None
+            while len(found) < limit:
+                part = await self._part(shard, place, False, limit - len(found))
+                found += part.timers
+                if part.is_last:
+                    break
+                place = part.timers[-1].id
+        return found
+
+    async def _part(
+        self,
+        shard: int,
+        after: str | None,
+        is_descending: bool,  # noqa: FBT001 - as a walk calls it
+        limit: int,
+    ) -> Part:
+        """Some timers of a shard, behind a place; none only if there are no more."""
+        first, last = (after or " ", keys.BEHIND_IDS)
+        if is_descending:
+            first, last = " ", after or keys.BEHIND_IDS
+        query: dict[str, Any] = {
+            "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
+            "ExpressionAttributeValues": {
+                ":pk": text(keys.partition_of(shard)),
+                ":first": text(first),
+                ":last": text(last),
+            },
+            "ScanIndexForward": not is_descending,
+        }
+        async for page in pages(self._calls, limit + 1, **query):
+            there = [item for item in page if item["sk"]["S"] != after]
+            timers = await self._timers.of(there[:limit])
+            order = [item["sk"]["S"] for item in there[:limit]]
+            found = [timers[id_] for id_ in order if id_ in timers]
+            if found:
+                return Part(found, is_last=False)
+        return Part([], is_last=True)
+
+    async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        """Drop finished timers; it reads through whole shards, since no index knows them."""
+        dropped = 0
+        for shard in await self._shards.in_use(shards):
+            async for page in pages(
+                self._calls,
+                None,
+                KeyConditionExpression="pk = :pk",
+                FilterExpression=f"s IN ({', '.join(_FINISHED)})",
+                ExpressionAttributeValues={":pk": text(keys.partition_of(shard)), **_FINISHED},
+            ):
+                old = [item for item in page if items.updated_at(item) < before]
+                dropped += sum(await each(old[: limit - dropped], self._drop, self._width))
+                if dropped >= limit:
+                    return dropped
+        return dropped
+
+    async def _drop(self, item: Item) -> bool:
+        """Drop a timer unless it has changed, and then what lies beside it."""
+        verdict = await self._calls.write(
+            "DeleteItem",
+            Key=Place.of(item).key,
+            ConditionExpression="v = :v",
+            ExpressionAttributeValues={":v": integer(items.version_of(item))},
+        )
+        # After a lost answer: it is gone, as was asked.
+        if not (verdict.is_written or (verdict.was_in_doubt and verdict.found is None)):
+            return False
+        id_ = items.id_of(item)
+        beside = [place async for page in self._beside(id_) for place in page]
+        if "i" in item:
+            beside.append(keys.of_id(ids.shard_of(id_), id_))
+        await batches.remove(self._calls, beside)
+        return True
+
+    async def _beside(self, id_: str) -> AsyncIterator[Iterable[Place]]:
+        async for page in pages(
+            self._calls,
+            None,
+            KeyConditionExpression="pk = :pk",
+            ProjectionExpression="pk, sk",
+            ExpressionAttributeValues={":pk": text(id_)},
+        ):
+            yield map(Place.of, page)
+
+
+_FINISHED: Item = {f":{status.value}": text(status.value) for status in FINISHED}

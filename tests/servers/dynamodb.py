@@ -1,0 +1,149 @@
+"""A DynamoDB Local server, and the tables that tests have on it."""
+
+import asyncio
+import json
+import shutil
+import urllib.request
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from tests.servers import debian
+from tests.servers.installs import Install
+from tests.servers.java import jars, java
+from tests.servers.kept import within_reach
+from tests.servers.server import Server
+from tests.servers.unavailable import Unavailable
+
+VERSION = "2.6.1"
+REGION = "local"
+_MAIN = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+_HEAP = ["-Xms32m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
+
+@dataclass(frozen=True)
+class DynamoInstall:
+    """Java, the program and its libraries, and what keeps it from waiting for the disk."""
+
+    java: Install
+    jars: Path
+    unsynced: Path
+
+
+def dynamodb_local() -> DynamoInstall:
+    """DynamoDB Local, from its makers."""
+    return DynamoInstall(java(), jars(f"com.amazonaws:DynamoDBLocal:{VERSION}"), _unsynced())
+
+
+def _unsynced() -> Path:
+    def find(root: Path) -> list[Path]:
+        return sorted(root.glob("usr/lib/*/libeatmydata.so"))
+
+    def check(root: Path) -> None:
+        if not find(root):
+            raise Unavailable("Debian's package of libeatmydata has no library")
+
+    return find(debian.unpacked(["libeatmydata1"], check))[0]
+
+
+class DynamoServer(Server):
+    """A DynamoDB Local server. It listens on all interfaces: it cannot be told not to.
+
+    Each write is a commit of SQLite's. Without ``fsync`` it is many times quicker and survives a
+    crash of its own, but not one of the machine.
+    """
+
+    name = "dynamodb"
+    version = VERSION
+
+    def __init__(
+        self, install: DynamoInstall, *, fsync: bool = False, within: Path | None = None
+    ) -> None:
+        self._install = install
+        self._is_synced = fsync
+        super().__init__(within=within)
+
+    def url(self, table: str = "", **query: str) -> str:
+        """Where to reach it; it takes any credentials."""
+        options = {"endpoint": f"http://127.0.0.1:{self.port}", **query}
+        return f"dynamodb://local:secret@{REGION}/{table}?{urlencode(options)}"
+
+    def set_up(self) -> None:
+        runtime = within_reach(self._install.java, "java", self._account, self.folder)
+        self._install = replace(self._install, java=runtime)
+        if runtime.root.is_relative_to(self.folder):  # The rest is out of reach as well.
+            copy = self.folder / "jars"
+            shutil.copytree(self._install.jars, copy)
+            unsynced = copy / self._install.unsynced.name
+            shutil.copyfile(self._install.unsynced, unsynced)
+            self._account.own(copy, *copy.iterdir())
+            self._install = replace(self._install, jars=copy, unsynced=unsynced)
+        data = self.folder / "data"
+        data.mkdir()
+        self._account.own(data)
+
+    def command(self) -> list[str | Path]:
+        libraries = self._install.jars
+        return [
+            self._install.java.program("java"),
+            *_HEAP,
+            f"-Djava.library.path={libraries}",
+            "-cp",
+            f"{libraries}/*",
+            _MAIN,
+            *("-port", str(self.port)),
+            *("-dbPath", self.folder / "data"),
+            "-sharedDb",
+            "-disableTelemetry",
+        ]
+
+    def environment(self) -> dict[str, str]:
+        quick = {} if self._is_synced else {"LD_PRELOAD": str(self._install.unsynced)}
+        return {**self._install.java.environment, **quick}
+
+
+async def make_table(url: str) -> str:
+    """Name a table of a server that nobody else has, and return the URL of a store in it.
+
+    The store makes the table when it is migrated.
+    """
+    return url.replace("/?", f"/test_{uuid.uuid4().hex}?", 1)
+
+
+async def drop_table(url: str) -> None:
+    """Drop what was made in the table that ``make_table`` named."""
+    await ask(url, "DeleteTable", missing_ok=True)
+
+
+async def ask(
+    url: str, operation: str, *, missing_ok: bool = False, within: float = 60.0, **arguments: Any
+) -> Any:
+    """Ask the server at the URL of a store to do something with its table."""
+    parts = urlsplit(url)
+    [endpoint] = parse_qs(parts.query)["endpoint"]
+    table = {"TableName": quote(name)} if (name := parts.path.strip("/")) else {}
+    request = urllib.request.Request(
+        endpoint,
+        json.dumps({**table, **arguments}).encode(),
+        {
+            "content-type": "application/x-amz-json-1.0",
+            "x-amz-target": f"DynamoDB_20120810.{operation}",
+            # It takes any signature, but wants to see one.
+            "authorization": f"AWS4-HMAC-SHA256 Credential=local/20260101/{REGION}/dynamodb/"
+            "aws4_request, SignedHeaders=host, Signature=0",
+        },
+    )
+    return await asyncio.to_thread(_answer, request, within, missing_ok=missing_ok)
+
+
+def _answer(request: urllib.request.Request, within: float, *, missing_ok: bool) -> Any:
+    try:
+        with urllib.request.urlopen(request, timeout=within) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        said = error.read().decode(errors="replace")
+        if missing_ok and "ResourceNotFoundException" in said:
+            return None
+        raise RuntimeError(f"DynamoDB Local: {said}") from error

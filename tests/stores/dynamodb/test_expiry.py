@@ -1,0 +1,108 @@
+"""With a retention, DynamoDB drops finished timers by itself."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from msgspec.structs import replace
+
+from duetime import ids, model
+from duetime.stores import Change, Query
+from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.expiry import Expiry
+from duetime.stores.dynamodb.store import DynamoStore
+from tests.factories import NOW, claim_of, insert, key_of, make_timer
+from tests.servers.dynamodb import ask
+from tests.stores.dynamodb.test_layout import everything, finish_of, timer_of
+
+RETENTION = 3_600_000
+DROPPED_AT = (NOW + 50 + RETENTION) // 1000 + 1
+LATER = DROPPED_AT + 7 * 86_400  # what lies beside the timer
+HEAVY = b'"%s"' % (b"x" * 5_000)
+
+
+@pytest.fixture
+async def dropping(dynamodb_url) -> AsyncIterator[DynamoStore]:
+    store = DynamoStore(Address.parse(dynamodb_url), RETENTION)
+    await store.migrate()
+    yield store
+    await store.close()
+
+
+async def fired(store, timer):
+    claim = claim_of(timer)
+    finish = finish_of(claim.new)
+    assert await store.apply([claim]) == [True]
+    assert await store.apply([finish]) == [True]
+    return finish.new
+
+
+async def expiries(url):
+    """When each item but the list of shards is dropped."""
+    found = [item for item in await everything(url) if item["pk"]["S"] != "shards"]
+    times = [int(item["x"]["N"]) if "x" in item else None for item in found]
+    return sorted(times, key=str)
+
+
+async def test_a_finished_timer_is_dropped_with_all_that_is_its_own(dropping, dynamodb_url):
+    """The timer, where its id lies, and its content: all are told when to go, none before."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dropping, timer)
+    assert await expiries(dynamodb_url) == [None] * 3
+    done = await fired(dropping, timer)
+    assert await expiries(dynamodb_url) == [DROPPED_AT, LATER, LATER]
+    assert await dropping.get([timer.id]) == [done]
+    assert await dropping.purge(ids.ALL_SHARDS, NOW * 2, 9) == 0
+    assert dropping.traits.drops_by_itself
+
+
+async def test_a_timer_that_comes_back_to_life_stays(dropping, dynamodb_url):
+    """A key that is used again loses nothing of what it needs."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dropping, timer)
+    done = await fired(dropping, timer)
+    again = model.replace(done, NOW, spec=done.spec, execute_at=NOW, fingerprint=None)
+    assert await dropping.apply([Change(done, again)]) == [True]
+    assert await expiries(dynamodb_url) == [None] * 3
+    assert await dropping.get([timer.id]) == [again]
+
+
+async def test_a_late_word_takes_nothing_from_the_living(dropping, dynamodb_url):
+    """What says of an older version that it has ended does nothing any more."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dropping, timer)
+    done = await fired(dropping, timer)
+    again = model.replace(done, NOW, spec=done.spec, execute_at=NOW, fingerprint=None)
+    assert await dropping.apply([Change(done, again)]) == [True]
+    await Expiry(dropping._calls, RETENTION, 4).end([done])
+    assert await expiries(dynamodb_url) == [None] * 3
+
+
+async def test_without_a_retention_nothing_is_dropped(dynamodb, dynamodb_url):
+    """No item says when to go."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dynamodb, timer)
+    await fired(dynamodb, timer)
+    assert await expiries(dynamodb_url) == [None] * 3
+    assert not dynamodb.traits.drops_by_itself
+
+
+async def test_a_finished_timer_that_moves_in_is_dropped_too(dropping, dynamodb_url):
+    """One that comes from another store, finished, has not much longer to live."""
+    timer = make_timer(status=model.Status.CANCELED, wake_at=None)
+    await insert(dropping, replace(timer, updated_at=NOW + 50))
+    assert await expiries(dynamodb_url) == [DROPPED_AT, LATER]
+
+
+async def test_a_timer_that_was_half_dropped_is_gone(dropping, dynamodb_url):
+    """A finished timer whose content went first is in nobody's way, in no list and under no key."""
+    timer, other = timer_of(HEAVY, has_key=True), timer_of()
+    await insert(dropping, timer, other)
+    await fired(dropping, timer)
+    [part] = [item for item in await everything(dynamodb_url) if item["pk"]["S"] == timer.id]
+    await ask(dynamodb_url, "DeleteItem", Key={name: part[name] for name in ("pk", "sk")})
+    assert await dropping.get([timer.id]) == [None]
+    assert await dropping.get_by_key([key_of(timer)]) == [None]
+    assert (await dropping.search(Query(tenant="default"))).timers == [other]
+    again = timer_of(HEAVY, has_key=True, timer_id=timer.timer_id)
+    await insert(dropping, again)
+    assert await dropping.get_by_key([key_of(again)]) == [again]

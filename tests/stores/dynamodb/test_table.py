@@ -1,0 +1,117 @@
+"""The table: made, found, refused."""
+
+import asyncio
+import json
+
+import pytest
+
+from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.store import DynamoStore
+from duetime.stores.dynamodb.table import definition
+from tests.servers.dynamodb import ask
+from tests.stores.dynamodb.impostor import impostor, refusal
+
+
+async def migrated(url, retention=None):
+    store = DynamoStore(Address.parse(url), retention)
+    try:
+        await store.migrate()
+    finally:
+        await store.close()
+
+
+async def test_it_is_made_once(dynamodb_url):
+    """Five that start at once end with one table, paid by request."""
+    await asyncio.gather(*(migrated(dynamodb_url) for _ in range(5)))
+    await migrated(dynamodb_url)
+    made = (await ask(dynamodb_url, "DescribeTable"))["Table"]
+    assert made["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+
+
+async def test_provisioned_units(dynamodb_url):
+    """Who wants to pay for provisioned units says how many."""
+    await migrated(f"{dynamodb_url}&read_units=3&write_units=4")
+    made = (await ask(dynamodb_url, "DescribeTable"))["Table"]["ProvisionedThroughput"]
+    assert (made["ReadCapacityUnits"], made["WriteCapacityUnits"]) == (3, 4)
+
+
+async def test_it_drops_by_itself_only_with_a_retention(dynamodb_url):
+    """The time to live is turned on when there is a retention, by many at once too."""
+    await migrated(dynamodb_url)
+    before = await ask(dynamodb_url, "DescribeTimeToLive")
+    assert before["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED"
+    await asyncio.gather(*(migrated(dynamodb_url, 60_000) for _ in range(3)))
+    said = (await ask(dynamodb_url, "DescribeTimeToLive"))["TimeToLiveDescription"]
+    assert (said["TimeToLiveStatus"], said["AttributeName"]) == ("ENABLED", "x")
+
+
+async def test_another_attribute_for_the_time_to_live_is_refused(dynamodb_url):
+    """Somebody's own time to live would drop the wrong things, or nothing."""
+    await migrated(dynamodb_url)
+    other = {"Enabled": True, "AttributeName": "other"}
+    await ask(dynamodb_url, "UpdateTimeToLive", TimeToLiveSpecification=other)
+    with pytest.raises(ConfigurationError, match="drops items by other, and must do so by x"):
+        await migrated(dynamodb_url, 60_000)
+
+
+def without_index(wanted):
+    del wanted["LocalSecondaryIndexes"]
+    wanted["AttributeDefinitions"].pop()
+
+
+def with_other_keys(wanted):
+    del wanted["LocalSecondaryIndexes"]
+    wanted["AttributeDefinitions"] = wanted["AttributeDefinitions"][:1]
+    wanted["KeySchema"] = wanted["KeySchema"][:1]
+
+
+def with_less_in_the_index(wanted):
+    wanted["LocalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
+
+
+def with_numbers(wanted):
+    wanted["AttributeDefinitions"][2]["AttributeType"] = "N"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (without_index, "it must have a local secondary index due by pk and w"),
+        (with_other_keys, "its keys must be pk and sk"),
+        (with_less_in_the_index, "its index due must include s, v, y"),
+        (with_numbers, "pk, sk and w must be of type S"),
+    ],
+)
+async def test_somebody_elses_table_is_refused(dynamodb_url, spoil, message):
+    """A table that is not one of ours is named, with what is wrong about it."""
+    address = Address.parse(dynamodb_url)
+    wanted = json.loads(json.dumps(definition(address.table, None)))
+    spoil(wanted)
+    await ask(dynamodb_url, "CreateTable", **wanted)
+    with pytest.raises(ConfigurationError, match=f"{address.table} is not .*: {message}"):
+        await migrated(dynamodb_url)
+
+
+async def test_who_may_not_create_it_is_told_how():
+    """The command is in the message, whole."""
+    async with impostor() as server:
+        server.will_say(
+            refusal("ResourceNotFoundException"), refusal("AccessDeniedException", "no")
+        )
+        store = DynamoStore(server.address)
+        with pytest.raises(ConfigurationError, match="aws dynamodb create-table") as caught:
+            await store.migrate()
+        await store.close()
+    told = str(caught.value).partition("--cli-input-json '")[2].rstrip("'")
+    assert json.loads(told) == definition("table", None)
+
+
+async def test_wrong_credentials_are_no_riddle():
+    """What AWS says of them comes with words for people."""
+    async with impostor() as server:
+        server.will_say(refusal("UnrecognizedClientException", "The security token is invalid"))
+        store = DynamoStore(server.address)
+        with pytest.raises(StoreUnavailable, match="access key is not known"):
+            await store.migrate()
+        await store.close()
