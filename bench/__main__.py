@@ -29,9 +29,9 @@ examples:
   python -m bench --store postgres --only w1,w2 --runs 5
   python -m bench --store postgresql://user:password@host:5432/database
 
-PostgreSQL or MongoDB by name is a server of its own, which waits for the disk, with its data on the
-one that is measured. A server that you name by its URL gets schemas or databases that are called
-bench_... and dropped again; what it uses of the processors cannot be seen from here.
+An engine by name is a server of its own, which waits for the disk, with its data on the one that is
+measured. A server that you name by its URL gets schemas, databases, keyspaces or tables that are
+called bench_... and dropped again; what it uses of the processors cannot be seen from here.
 """
 
 
@@ -45,7 +45,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--store",
         default="sqlite",
-        help="sqlite (the default), postgres, mongodb, postgresql://... or mongodb://...",
+        help=f"{', '.join(opening.NAMES)} (sqlite unless told), or the URL of a server",
     )
     parser.add_argument(
         "--shards", type=int, help="over how many shards timers are spread (NUM_SHARDS)"

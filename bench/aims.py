@@ -17,4 +17,5 @@ AIMS = {
     "postgres": Aims(batches=0.5, burst=0.5),
     "mongodb": Aims(batches=0.5, burst=0.5),
     "dynamodb": Aims(batches=0.5, burst=0.5),
+    "mysql": Aims(batches=0.5, burst=0.5),
 }

@@ -45,6 +45,7 @@ SIZES = {
     "postgres": Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5),
     "mongodb": Sizes(turns=5),
     "dynamodb": Sizes(pending=(10_000, 100_000, 1_000_000), turns=3),
+    "mysql": Sizes(turns=5),
 }
 QUICK = Sizes(
     creates=2_000,

@@ -40,6 +40,19 @@ SERVED = {
             },
         },
     ),
+    "mariadb": Served(
+        ("mysql", "mariadb", "tidb"),
+        "mysql.MysqlDatabases",
+        "mariadb",
+        {
+            "fsync": True,
+            "settings": {
+                "innodb-buffer-pool-size": "1G",
+                "innodb-log-file-size": "1G",
+                "innodb-log-buffer-size": "16M",
+            },
+        },
+    ),
     "mongodb": Served(
         ("mongodb", "mongodb+srv"), "mongodb.MongodbDatabases", "mongodb", {"cache_gb": 1}
     ),

@@ -9,11 +9,12 @@ from duetime.errors import ConfigurationError
 @pytest.mark.parametrize(
     "store",
     [
-        "sqlite",
-        "postgres",
-        "mongodb",
+        *("sqlite", "postgres", "mariadb", "mongodb", "cassandra", "dynamodb"),
         "postgresql://u:p@host/db?sslmode=require",
+        "mysql://u:p@host/db?pool_size=9",
         "mongodb://u:p@host/db?replicaSet=rs",
+        "cassandra://u:p@host/keyspace?datacenter=dc1",
+        "dynamodb://eu-central-1/table",
     ],
 )
 def test_names_and_urls_are_taken(store):
@@ -21,7 +22,7 @@ def test_names_and_urls_are_taken(store):
     opening.check(store)
 
 
-@pytest.mark.parametrize("store", ["", "oracle", "mysql://u:hunter2@host/db", "sqlite:///a.db"])
+@pytest.mark.parametrize("store", ["", "oracle", "oracle://u:hunter2@host/db", "sqlite:///a.db"])
 def test_anything_else_is_refused_with_the_choice(store):
     """The message says what may be written, and keeps a password to itself."""
     with pytest.raises(opening.UnknownStore, match=r"sqlite, postgres, .*or the URL") as refused:
@@ -29,7 +30,7 @@ def test_anything_else_is_refused_with_the_choice(store):
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "mongodb"])
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql", "mongodb"])
 def test_a_wrong_option_of_a_url_is_refused_by_its_name(scheme):
     """Before anything is measured."""
     with pytest.raises(ConfigurationError, match="colour") as refused:

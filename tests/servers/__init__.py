@@ -8,7 +8,7 @@
 | `account.py` | who a server runs as, since PostgreSQL refuses to run as root |
 | `keeper.py`, `kept.py` | what ends a server whose owner is gone, and the owner's side of it |
 | `server.py` | a server: started, stopped, crashed, paused |
-| `postgres.py`, `pgbouncer.py`, `mongodb.py`, `cassandra.py`, `dynamodb.py` | one kind each |
+| `postgres.py`, `pgbouncer.py`, `mysql.py`, `mongodb.py`, ... | one kind each, or one family |
 | `kinds.py` | the kinds there are |
 | `processes.py` | the processes of this machine |
 | `desk.py` | one server of each kind, shared by the processes of a test run |

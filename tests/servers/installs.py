@@ -105,6 +105,11 @@ def mongodb() -> Install:
     return install
 
 
+def mariadb() -> Install:
+    """MariaDB 10.11, from Debian."""
+    return _debian("mariadb-server-core", programs="usr/sbin", program="mariadbd")
+
+
 def _debian(*packages: str, programs: str, program: str = "postgres") -> Install:
     def check(root: Path) -> None:
         Install(root, Path(programs)).check(program)

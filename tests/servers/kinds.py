@@ -4,15 +4,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.servers.cassandra import (
-    CassandraServer,
-    cassandra_5,
-    drop_keyspace,
-    make_keyspace,
-)
-from tests.servers.dynamodb import DynamoServer, drop_table, dynamodb_local, make_table
-from tests.servers.installs import Install, mongodb, postgres_15, postgres_18
-from tests.servers.mongodb import MongodbServer, drop_database, make_database
+from tests.servers import cassandra, dynamodb, mongodb, mysql
+from tests.servers.installs import Install, mariadb, postgres_15, postgres_18
+from tests.servers.installs import mongodb as mongodb_6
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
 from tests.servers.server import Server
 
@@ -47,8 +41,30 @@ def _postgres(install: Callable[[], Install]) -> Kind:
 KINDS: dict[str, Kind] = {
     "postgres-18": _postgres(postgres_18),
     "postgres-15": _postgres(postgres_15),
-    "mongodb": Kind("MongoDB", mongodb, MongodbServer, make_database, drop_database),
-    "cassandra": Kind("Cassandra", cassandra_5, CassandraServer, make_keyspace, drop_keyspace),
-    "dynamodb": Kind("DynamoDB Local", dynamodb_local, DynamoServer, make_table, drop_table),
+    "mariadb": Kind(
+        "MariaDB", mariadb, mysql.MariadbServer, mysql.make_database, mysql.drop_database
+    ),
+    "mongodb": Kind(
+        "MongoDB",
+        mongodb_6,
+        mongodb.MongodbServer,
+        mongodb.make_database,
+        mongodb.drop_database,
+    ),
+    "cassandra": Kind(
+        "Cassandra",
+        cassandra.cassandra_5,
+        cassandra.CassandraServer,
+        cassandra.make_keyspace,
+        cassandra.drop_keyspace,
+    ),
+    "dynamodb": Kind(
+        "DynamoDB Local",
+        dynamodb.dynamodb_local,
+        dynamodb.DynamoServer,
+        dynamodb.make_table,
+        dynamodb.drop_table,
+    ),
 }
 POSTGRES = ("postgres-18", "postgres-15")
+MYSQL = ("mariadb",)

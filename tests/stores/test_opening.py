@@ -54,7 +54,7 @@ def test_memory_is_for_trials(url):
         "sqlite:///:memory:",
         "sqlite3:///a.db",
         "memory://x",
-        "mysql://user:secret@host/db",
+        "oracle://user:secret@host/db",
     ],
 )
 def test_anything_else_says_what_is_supported(url):

@@ -53,7 +53,7 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_POOL_SIZE",
         reading.count(2, 1000),
         "10",
-        "How many connections a process opens to a database server at most, beside a few of its own",
+        "How many connections to a database server a process opens at most, beside a few for itself",
         "2 to 1000",
     ),
     Setting(

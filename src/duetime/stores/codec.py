@@ -118,7 +118,7 @@ def to_columns(timer: Timer) -> tuple[Any, ...]:
     )
 
 
-def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw | str) -> Timer:
+def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw | str | bytes) -> Timer:
     """The timer of a row: its SCALARS, its progress, and its spec as JSON.
 
     The spec must be a text of its own, not a part of a whole page: its payload refers to the bytes

@@ -57,7 +57,8 @@ def _mongodb(url: str, options: Options) -> Store:
     from duetime.stores.mongodb.address import Address  # noqa: PLC0415
     from duetime.stores.mongodb.store import MongodbStore  # noqa: PLC0415
 
-    return MongodbStore(Address.parse(url, pool_size=options.pool_size))
+    address = Address.parse(url, pool_size=options.pool_size)
+    return MongodbStore(address, must_exist=options.must_exist)
 
 
 def _cassandra(url: str, options: Options) -> Store:
@@ -74,6 +75,14 @@ def _dynamodb(url: str, options: Options) -> Store:
     return DynamoStore(Address.parse(url, pool_size=options.pool_size), options.retention)
 
 
+def _mysql(url: str, options: Options) -> Store:
+    from duetime.stores.mysql.address import Address  # noqa: PLC0415
+    from duetime.stores.mysql.store import MysqlStore  # noqa: PLC0415
+
+    address = Address.parse(url, pool_size=options.pool_size)
+    return MysqlStore(address, must_exist=options.must_exist)
+
+
 ENGINES = (
     Engine(("sqlite",), "sqlite:///relative/path.db, sqlite:////absolute/path.db", _sqlite),
     Engine(
@@ -81,6 +90,12 @@ ENGINES = (
         "postgresql://user:password@host:5432/database",
         _postgres,
         "postgres",
+    ),
+    Engine(
+        ("mysql", "mariadb", "tidb"),
+        "mysql://user:password@host:3306/database (for mariadb:// and tidb:// too)",
+        _mysql,
+        "mysql",
     ),
     Engine(
         ("mongodb", "mongodb+srv"),

@@ -11,11 +11,12 @@ from duetime.stores.cassandra.traits import TRAITS as CASSANDRA
 from duetime.stores.dynamodb.traits import TRAITS as DYNAMODB
 from duetime.stores.memory import TRAITS as MEMORY
 from duetime.stores.mongodb.traits import TRAITS as MONGODB
+from duetime.stores.mysql.traits import TRAITS as MYSQL
 from duetime.stores.postgres.traits import TRAITS as POSTGRES
 from duetime.stores.sqlite.traits import TRAITS as SQLITE
 from duetime.stores.traits import Traits
 
-EVERY = (SQLITE, POSTGRES, MONGODB, CASSANDRA, DYNAMODB, MEMORY)
+EVERY = (SQLITE, POSTGRES, MYSQL, MONGODB, CASSANDRA, DYNAMODB, MEMORY)
 
 _BEGIN = "<!-- traits: written by python -m duetime.stores.reference -->\n"
 _END = "<!-- end of traits -->\n"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from tests.cluster.wires import cassandra, dynamodb, mongodb, postgres
+from tests.cluster.wires import cassandra, dynamodb, mongodb, mysql, postgres
 
 
 class Watcher(Protocol):
@@ -45,6 +45,7 @@ class Wire(NamedTuple):
 # By the scheme of the URL.
 WIRES: dict[str, Wire] = {
     "postgresql": Wire(postgres.TimerWrites),
+    "mysql": Wire(mysql.TimerWrites),
     "mongodb": Wire(mongodb.TimerWrites, through=mongodb.through),
     "cassandra": Wire(cassandra.TimerWrites),
     "dynamodb": Wire(dynamodb.TimerWrites, dynamodb.port_of, dynamodb.at_port),

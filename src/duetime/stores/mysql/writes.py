@@ -1,0 +1,358 @@
+"""What is written to MySQL: a transaction for a whole batch, in one round trip or two.
+
+A batch of new timers goes out whole, commit and all, for as a rule nobody has their keys. If
+somebody has, the server stops there, and the rest is inserted with care. Changes need two trips:
+the first locks the rows and tells who wins, the second writes what the winners bring.
+
+Rows are locked in the order of the batch, so every batch is sorted: of two that meet, one waits for
+the other. Should two wait for each other nevertheless, the server rolls one of them back, and it is
+tried again: as if it had come a little later.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from asyncmy import errors
+
+from duetime.clock import Millis
+from duetime.errors import StoreUnavailable
+from duetime.model import Timer
+from duetime.stores import Change, Insert, Key, Record
+from duetime.stores.mysql import reads, statements
+from duetime.stores.mysql.errors import DUPLICATE, ENTANGLED, number_of
+from duetime.stores.mysql.literals import data, in_shards, listed, text, uuid, uuids
+from duetime.stores.mysql.rows import id_of
+from duetime.stores.mysql.session import Session
+from duetime.stores.portions import portions
+from duetime.stores.waves import waves
+
+LONGEST = 1_000  # timers in a transaction
+_HEAVIEST = 16 * 1024 * 1024  # bytes in a packet, unless the server takes less
+_FRAME = 4096  # bytes of it that are not rows
+
+# How often what the server rolled back is tried again, before somebody hears of it.
+_MOST_TRIES = 8
+
+T = TypeVar("T")
+
+
+class _New(msgspec.Struct):
+    """A timer to insert, as it will be written."""
+
+    place: int
+    timer: Timer
+    row: bytes
+    state: bytes
+    tags: list[bytes]
+    events: list[bytes]
+
+    @classmethod
+    def of(cls, place: int, insert: Insert) -> "_New":
+        timer = insert.timer
+        return cls(
+            place,
+            timer,
+            statements.timer_row(timer),
+            statements.state_row(timer),
+            statements.tag_rows(timer),
+            statements.event_rows(insert.events),
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes, with what a statement of its own would add."""
+        rows = (self.row, self.state, *self.tags, *self.events)
+        return sum(map(len, rows)) + len(rows) + 256
+
+
+class _Changed(msgspec.Struct):
+    """A change to make, as it will be written."""
+
+    place: int
+    change: Change
+    state: bytes
+    row: bytes | None  # where what the user asked for has changed
+    attempt: bytes | None
+    events: list[bytes]
+    tags: list[bytes] | None  # where they have changed
+
+    @classmethod
+    def of(cls, place: int, change: Change) -> "_Changed":
+        old, new = change.old, change.new
+        return cls(
+            place,
+            change,
+            statements.state_row(new),
+            statements.timer_row(new) if _is_rewritten(change) else None,
+            None if change.attempt is None else statements.attempt_row(change.attempt),
+            statements.event_rows(change.events),
+            statements.tag_rows(new) if new.spec.tags != old.spec.tags else None,
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        rows = (self.state, self.row or b"", self.attempt or b"", *self.events, *(self.tags or ()))
+        return sum(map(len, rows)) + len(rows) + 64
+
+
+# Inserting ------------------------------------------------------------------------------------
+
+
+async def insert(session: Session, inserts: Sequence[Insert]) -> list[Timer | None]:
+    """Store timers: per timer None, or the one that was there."""
+    answers: list[Timer | None] = [None] * len(inserts)
+    left = [_New.of(place, each) for place, each in enumerate(inserts)]
+    _check_sizes(session, left)
+    await _log(session, inserts)
+    ways = (_insert_whole, *[_insert_with_care] * _MOST_TRIES)
+    for way in ways:
+        written: set[int] = set()
+        for part in _split(session, _firsts(left)):
+            written |= await way(session, part)
+        left = [new for new in left if new.place not in written]
+        taken = await _taken(session, [new.timer for new in left])
+        for new, timer in zip(left, taken, strict=True):
+            answers[new.place] = timer
+        left = [new for new in left if answers[new.place] is None]
+        if not left:
+            return answers
+    raise StoreUnavailable("MySQL: timers with the same keys come and go all the time")
+
+
+async def _insert_whole(session: Session, part: Sequence[_New]) -> set[int]:
+    """Insert all of them or none; return the places of those that were stored."""
+    try:
+        await session.ask(
+            b"BEGIN",
+            statements.inserting_timers([new.row for new in part]),
+            *_beside(part),
+            b"COMMIT",
+        )
+    except errors.MySQLError as error:
+        if number_of(error) != DUPLICATE and number_of(error) not in ENTANGLED:
+            raise
+        await session.ask(b"ROLLBACK")
+        return set()
+    return {new.place for new in part}
+
+
+async def _insert_with_care(session: Session, part: Sequence[_New]) -> set[int]:
+    """Insert those whose key and id are free, each by a statement that tells; return places."""
+
+    async def work() -> set[int]:
+        _, *answers = await session.ask(
+            b"BEGIN", *(statements.inserting_if_free(new.row) for new in part)
+        )
+        stored = [new for new, answer in zip(part, answers, strict=True) if answer.affected]
+        await session.ask(*_beside(stored), b"COMMIT")
+        return {new.place for new in stored}
+
+    return await _disentangled(session, work)
+
+
+def _beside(stored: Sequence[_New]) -> list[bytes]:
+    """The statements that write all else of timers that were stored."""
+    if not stored:
+        return []
+    return [
+        statements.inserting_states([new.state for new in stored]),
+        *statements.inserting_tags([tag for new in stored for tag in new.tags]),
+        *statements.inserting_events([event for new in stored for event in new.events]),
+    ]
+
+
+def _firsts(left: Sequence[_New]) -> list[_New]:
+    """In the order of their keys; of two with one id or one key, the first."""
+    seen: set[str | tuple[str, str, str]] = set()
+    firsts = []
+    for new in left:
+        names: set[str | tuple[str, str, str]] = {new.timer.id, _key(new.timer)}
+        if seen.isdisjoint(names):
+            firsts.append(new)
+        seen |= names
+    return sorted(firsts, key=lambda new: _key(new.timer))
+
+
+async def _log(session: Session, inserts: Sequence[Insert]) -> None:
+    """Write the attempts that timers bring along."""
+    rows = [statements.attempt_row(each) for insert in inserts for each in insert.attempts]
+    for part in portions(rows, len, heaviest=_room(session), longest=LONGEST):
+        await session.ask(*statements.logging(part, session.dialect))
+
+
+async def _taken(session: Session, timers: Sequence[Timer]) -> list[Timer | None]:
+    keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
+    by_key = await reads.get_by_key(session, keys)
+    by_id = await reads.get(session, [timer.id for timer in timers])
+    return [first or second for first, second in zip(by_key, by_id, strict=True)]
+
+
+# Changing -------------------------------------------------------------------------------------
+
+
+async def apply(session: Session, changes: Sequence[Change]) -> list[bool]:
+    """Compare and set: tell for each change whether it was written."""
+    won = [False] * len(changes)
+    for wave in waves(changes):
+        changed = [_Changed.of(place, change) for place, change in wave]
+        _check_sizes(session, changed)
+        changed.sort(key=lambda each: each.change.old.id)
+        for part in _split(session, changed):
+            for place in await _apply_part(session, part):
+                won[place] = True
+    return won
+
+
+async def _apply_part(session: Session, part: Sequence[_Changed]) -> list[int]:
+    ids = [each.change.old.id for each in part]
+
+    async def work() -> list[int]:
+        _, locked = await session.ask(b"BEGIN", statements.locking(ids))
+        versions = {id_of(id_): version for id_, version in locked.rows}
+        winners = [
+            each for each in part if versions.get(each.change.old.id) == each.change.old.version
+        ]
+        await session.ask(*_bringing(session, winners), b"COMMIT")
+        return [each.place for each in winners]
+
+    return await _disentangled(session, work)
+
+
+def _bringing(session: Session, winners: Sequence[_Changed]) -> list[bytes]:
+    """The statements that write what the winners bring."""
+    if not winners:
+        return []
+    dialect = session.dialect
+    return [
+        statements.moving([each.state for each in winners], dialect),
+        *statements.rewriting([each.row for each in winners if each.row is not None], dialect),
+        *statements.logging(
+            [each.attempt for each in winners if each.attempt is not None], dialect
+        ),
+        *statements.inserting_events([event for each in winners for event in each.events]),
+        *statements.untagging([each.change.old.id for each in winners if each.tags is not None]),
+        *statements.inserting_tags([tag for each in winners for tag in each.tags or ()]),
+    ]
+
+
+# The rest -------------------------------------------------------------------------------------
+
+
+async def published(session: Session, told: Sequence[str]) -> None:
+    """Forget these events."""
+    if known := uuids(told):
+
+        async def work() -> None:
+            await session.ask(f"DELETE FROM events WHERE id IN {listed(map(uuid, known))}")
+
+        await _disentangled(session, work)
+
+
+async def put_record(session: Session, old: Record | None, new: Record | None) -> bool:
+    """Store, replace or remove a document, if the stored one is still the old one."""
+    record = new or old
+    if record is None:
+        return False
+    place = f"kind = {text(record.kind)} AND name = {text(record.name)}"
+    if old is None:
+        statement = (
+            "INSERT INTO records (kind, name, version, writes, data) VALUES "
+            f"({text(record.kind)}, {text(record.name)}, {record.version}, 1, {data(record.data)}) "
+            "ON DUPLICATE KEY UPDATE name = name"
+        )
+    elif new is None:
+        statement = f"DELETE FROM records WHERE {place} AND version = {old.version}"
+    else:
+        statement = (
+            f"UPDATE records SET version = {new.version}, writes = writes + 1, "
+            f"data = {data(new.data)} WHERE {place} AND version = {old.version}"
+        )
+
+    async def work() -> bool:
+        [answer] = await session.ask(statement)
+        return answer.affected > 0
+
+    return await _disentangled(session, work)
+
+
+async def purge(session: Session, shards: Collection[int], before: Millis, limit: int) -> int:
+    """Drop finished timers with all that is theirs; how many."""
+
+    async def work() -> int:
+        query = doomed(shards, before, limit) + session.dialect.locking_what_is_free
+        _, found = await session.ask(b"BEGIN", query)
+        if not found.rows:
+            await session.ask(b"COMMIT")
+            return 0
+        theirs = listed(uuid(id_of(id_)) for (id_,) in sorted(found.rows))
+        await session.ask(
+            f"DELETE FROM attempts WHERE timer IN {theirs}",
+            f"DELETE FROM tags WHERE timer IN {theirs}",
+            f"DELETE FROM timers WHERE id IN {theirs}",
+            f"DELETE FROM states WHERE id IN {theirs}",
+            b"COMMIT",
+        )
+        return len(found.rows)
+
+    return await _disentangled(session, work)
+
+
+def doomed(shards: Collection[int], before: Millis, limit: int) -> str:
+    """The query for what may be dropped. Those that somebody changes are left for next time."""
+    return (
+        f"SELECT id FROM states FORCE INDEX (states_finished) WHERE finished_at < {before}"
+        f"{in_shards(shards)} ORDER BY finished_at LIMIT {limit}"
+    )
+
+
+# Helpers --------------------------------------------------------------------------------------
+
+
+async def _disentangled(session: Session, work: Callable[[], Awaitable[T]]) -> T:
+    """Do it; again, if the server rolled it back because it waited in a circle."""
+    for _ in range(_MOST_TRIES):
+        try:
+            return await work()
+        except errors.MySQLError as error:
+            if number_of(error) not in ENTANGLED:
+                raise
+            await session.ask(b"ROLLBACK")
+    return await work()
+
+
+def _room(session: Session) -> int:
+    return min(session.largest, _HEAVIEST) - _FRAME
+
+
+_Written = TypeVar("_Written", _New, _Changed)
+
+
+def _split(session: Session, written: Sequence[_Written]) -> Iterator[list[_Written]]:
+    """Parts that fit into a packet each."""
+    return portions(written, lambda each: each.size, heaviest=_room(session), longest=LONGEST)
+
+
+def _check_sizes(session: Session, written: Sequence[_Written]) -> None:
+    """Refuse what the server would not take, before anything is written."""
+    largest = max((each.size for each in written), default=0)
+    if largest > session.largest - _FRAME:
+        raise StoreUnavailable(
+            f"MySQL: a timer of {largest:,} bytes does not fit into max_allowed_packet, which is "
+            f"{session.largest:,}: raise it on the server, or lower the limits of requests"
+        )
+
+
+def _key(timer: Timer) -> tuple[str, str, str]:
+    return timer.tenant, timer.group, timer.timer_id
+
+
+def _is_rewritten(change: Change) -> bool:
+    """Tell whether what the user asked for has changed, or only how far it has come."""
+    old, new = change.old, change.new
+    return (
+        new.spec is not old.spec
+        or new.execute_at != old.execute_at
+        or new.fingerprint != old.fingerprint
+    )

@@ -1,0 +1,233 @@
+"""Servers of MySQL's family, and the databases that tests have on them."""
+
+import secrets
+import shutil
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import asyncmy
+
+from tests.servers.installs import Install
+from tests.servers.kept import within_reach
+from tests.servers.server import Server
+
+USER = "duetime"
+# An authority, and a certificate of it for localhost and 127.0.0.1 that is valid until 2120.
+_CERTIFICATES = Path(__file__).parents[1] / "delivery" / "certificates"
+AUTHORITY = _CERTIFICATES / "authority.pem"
+
+
+class MysqlServer(Server):
+    """A server of MySQL's family.
+
+    Without ``fsync`` it is quicker and survives a crash of its own, but not one of the machine.
+    With ``tls`` it refuses connections without TLS.
+    """
+
+    name = "mysql"
+    program = "mysqld"
+
+    def __init__(
+        self,
+        install: Install,
+        *,
+        fsync: bool = False,
+        tls: bool = False,
+        settings: Mapping[str, str] | None = None,
+        within: Path | None = None,
+    ) -> None:
+        self.password = secrets.token_urlsafe(16)
+        self.version = install.run(self.program, "--version").partition("Ver ")[2].split("-")[0]
+        self._install = install
+        self._is_synced = fsync
+        self._tls = tls
+        self._settings = dict(settings or {})
+        super().__init__(within=within)
+
+    def url(self, database: str = "mysql", **query: str) -> str:
+        """Where to reach it as a user who may do everything."""
+        address = f"mysql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
+        return f"{address}?{urlencode(query)}" if query else address
+
+    def command(self) -> list[str | Path]:
+        return [
+            self._install.program(self.program),
+            "--no-defaults",
+            *(f"--{name}={value}" for name, value in self._all_settings.items()),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        return self._install.environment
+
+    def set_up(self) -> None:
+        self._install = within_reach(self._install, self.program, self._account, self.folder)
+        self._data.mkdir()
+        self._account.own(self._data)
+        if self._tls:
+            self._add_certificate()
+        self._make_data()
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def _share(self) -> Path:
+        return self._install.root / "usr" / "share" / "mysql"
+
+    @property
+    def _where(self) -> dict[str, str]:
+        """What it must know to find its files."""
+        return {
+            "datadir": str(self._data),
+            "lc-messages-dir": str(self._share),
+            "character-sets-dir": str(self._share / "charsets"),
+        }
+
+    @property
+    def _all_settings(self) -> dict[str, str]:
+        secure = {
+            "ssl-ca": str(self.folder / "authority.pem"),
+            "ssl-cert": str(self.folder / "valid.pem"),
+            "ssl-key": str(self.folder / "key.pem"),
+            "require-secure-transport": "ON",
+        }
+        return {
+            **self._where,
+            "bind-address": "127.0.0.1",
+            "port": str(self.port),
+            "socket": str(self.folder / "socket"),
+            "pid-file": str(self.folder / "pid"),
+            "max-connections": "300",
+            "max-allowed-packet": "64M",
+            "innodb-buffer-pool-size": "64M",
+            "innodb-log-file-size": "48M",
+            "innodb-log-buffer-size": "4M",
+            "innodb-flush-log-at-trx-commit": "1" if self._is_synced else "2",
+            **({} if self._is_synced else self._unsynced),
+            "skip-log-bin": "1",
+            **(secure if self._tls else {}),
+            **self._settings,
+        }
+
+    @property
+    def _unsynced(self) -> dict[str, str]:
+        """What makes it quick: nothing waits for the disk, and a table needs no file of its own."""
+        return {"innodb-flush-method": "nosync", "innodb-file-per-table": "0"}
+
+    def _make_data(self) -> None:
+        raise NotImplementedError
+
+    def _initialize(self, *arguments: str, **given: Any) -> None:
+        """Run the server once to make its data."""
+        done = subprocess.run(
+            [
+                self._install.program(self.program),
+                "--no-defaults",
+                *(f"--{name}={value}" for name, value in self._where.items()),
+                "--innodb-flush-method=nosync",
+                "--innodb-log-file-size=48M",
+                *arguments,
+            ],
+            env=self._install.environment,
+            cwd="/",
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            **self._account.popen,
+            **given,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{self.program} made no data:\n{done.stderr[-4000:]}")
+
+    def _add_certificate(self) -> None:
+        for name in ("authority.pem", "valid.pem", "key.pem"):
+            made = self.folder / name
+            shutil.copyfile(_CERTIFICATES / name, made)
+            made.chmod(0o600)
+            self._account.own(made)
+
+    @property
+    def _users(self) -> list[str]:
+        """The statements that make its only user; each must stand on a line."""
+        return [
+            f"CREATE USER {USER}@'%' IDENTIFIED BY '{self.password}';",
+            f"GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;",
+        ]
+
+
+class MariadbServer(MysqlServer):
+    """A MariaDB server."""
+
+    name = "mariadb"
+    program = "mariadbd"
+
+    @property
+    def _unsynced(self) -> dict[str, str]:
+        return {**super()._unsynced, "sync-frm": "0", "debug-no-sync": "1"}
+
+    def _make_data(self) -> None:
+        """Do what mariadb-install-db does, which needs more programs than are fetched."""
+        tables = ("system_tables", "performance_tables", "system_tables_data")
+        lines = ["CREATE DATABASE mysql;", "USE mysql;"]
+        lines += [(self._share / f"mysql_{name}.sql").read_text() for name in tables]
+        lines += ["DELETE FROM global_priv WHERE User IN ('root', '');", "FLUSH PRIVILEGES;"]
+        self._initialize("--bootstrap", input="\n".join([*lines, *self._users, ""]))
+
+
+@asynccontextmanager
+async def session(url: str, **options: Any) -> AsyncIterator[asyncmy.Connection]:
+    """A connection of one's own to the database that a URL of a test names."""
+    parts = urlsplit(url)
+    connection = await asyncmy.connect(
+        **{
+            "host": parts.hostname,
+            "port": parts.port,
+            "user": parts.username,
+            "password": parts.password,
+            "database": parts.path[1:],
+            "autocommit": True,
+            **options,
+        }
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+async def rows(connection: asyncmy.Connection, query: str) -> list[tuple[Any, ...]]:
+    """What the server answers."""
+    cursor = connection.cursor()
+    await cursor.execute(query)
+    return list(await cursor.fetchall() or [])
+
+
+async def mysql_value(url: str, query: str, **options: Any) -> Any:
+    """Connect, ask for one value, and hang up."""
+    async with session(url, **options) as connection:
+        found = await rows(connection, query)
+    return found[0][0] if found else None
+
+
+async def make_database(url: str) -> str:
+    """Make an empty database on a server, and return the URL of a store in it."""
+    name = f"test_{uuid.uuid4().hex}"
+    await mysql_value(url, f"CREATE DATABASE {name}")
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+
+async def drop_database(url: str) -> None:
+    """Drop what ``make_database`` made."""
+    name = urlsplit(url).path[1:]
+    server = urlsplit(url)._replace(path="/mysql").geturl()
+    async with session(server) as connection:
+        # A test that leaves a lock behind is told so, instead of waiting for ever.
+        await rows(connection, "SET lock_wait_timeout = 20")
+        await rows(connection, f"DROP DATABASE {name}")

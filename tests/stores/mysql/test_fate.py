@@ -1,0 +1,192 @@
+"""A write whose connection is lost has ended when its caller hears of it, or that is said."""
+
+import asyncio
+
+import pytest
+from asyncmy import errors
+
+from duetime.errors import StoreUnavailable, Unanswered
+from duetime.stores import Record
+from duetime.stores.mysql import fate, pool
+from duetime.stores.mysql.fate import settle
+from duetime.stores.mysql.session import Whereabouts
+from duetime.stores.opening import open_store
+from tests.cluster.proxy import running_proxy
+from tests.cluster.wires.mysql import TimerWrites
+from tests.factories import claim_of, claimed, insert, make_timer
+from tests.stores.mysql.conftest import hold, until_waiting
+from tests.system.service import eventually
+
+
+@pytest.fixture
+def lent(monkeypatch):
+    """The sessions that writes run on, in order."""
+    seen = []
+    worked = pool._worked
+
+    async def noted(session, work):
+        seen.append(session)
+        return await worked(session, work)
+
+    monkeypatch.setattr(pool, "_worked", noted)
+    return seen
+
+
+async def waiting_write(store, ask):
+    """A timer, and a write to it that waits for somebody else's lock."""
+    timer = make_timer()
+    await insert(store, timer)
+    await hold(ask, timer)
+    write = asyncio.create_task(store.apply([claim_of(timer)]))
+    await until_waiting(ask, 1)
+    return timer, write
+
+
+async def test_what_was_lost_never_lands_later(mysql, somebody, lent):
+    """The session that was left behind is ended, so that a re-read is the whole truth."""
+    timer, write = await waiting_write(mysql, somebody)
+    lent[-1].close()  # the server does not notice that
+    with pytest.raises(StoreUnavailable) as lost:
+        await write
+    assert not isinstance(lost.value, Unanswered)
+    await somebody("COMMIT")
+    assert await mysql.get([timer.id]) == [timer]
+    assert await mysql.apply([claim_of(timer)]) == [True]
+
+
+async def test_what_may_still_land_is_said_to(mysql, somebody, lent, monkeypatch):
+    """Where the session cannot be ended, nobody is told that nothing was written."""
+
+    async def in_vain(*_):
+        return False
+
+    monkeypatch.setattr(pool, "settle", in_vain)
+    _timer, write = await waiting_write(mysql, somebody)
+    lent[-1].close()
+    with pytest.raises(Unanswered, match="not known whether"):
+        await write
+    await somebody("COMMIT")
+
+
+async def test_a_failure_that_the_server_tells_is_certain(mysql, somebody, monkeypatch):
+    """Nobody is ended for it."""
+    monkeypatch.setattr(pool, "settle", None)  # calling it would fail
+    timer, write = await waiting_write(mysql, somebody)
+    [(number,)] = await somebody(
+        "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx "
+        "WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN "
+        "(SELECT id FROM information_schema.processlist WHERE db = database())"
+    )
+    await somebody(f"KILL QUERY {number}")
+    with pytest.raises(StoreUnavailable, match="interrupted") as failed:
+        await write
+    assert not isinstance(failed.value, Unanswered)
+    await somebody("COMMIT")
+    assert await mysql.apply([claim_of(timer)]) == [True]
+
+
+async def whereabouts(store):
+    """Of a session of the store."""
+    await store.ping()
+    return store._pool._idle[-1].whereabouts
+
+
+async def test_a_session_that_is_gone_needs_no_end(mysql):
+    """Nor does one of a server that has restarted since: nobody else is ended in its place."""
+    gone = (await whereabouts(mysql))._replace(lock="duetime-of-nobody")
+    assert await settle(mysql._pool._address, gone)
+    await mysql.ping()
+
+
+async def test_another_server_knows_nothing_of_a_session(mysql):
+    """Behind one address there may be several, and one that took over."""
+    elsewhere = (await whereabouts(mysql))._replace(server="other 3306 2")
+    assert not await settle(mysql._pool._address, elsewhere)
+    await mysql.ping()  # it is still there
+
+
+async def test_where_sessions_have_no_names_nothing_is_sure(mysql):
+    """As on TiDB."""
+    assert not await settle(mysql._pool._address, Whereabouts("here", ""))
+
+
+async def test_a_server_that_is_away_settles_nothing(mysql, monkeypatch):
+    """It may have done it before it went."""
+
+    async def refused(_):
+        raise errors.OperationalError(2003, "nobody there")
+
+    gone = await whereabouts(mysql)
+    monkeypatch.setattr(fate, "connect", refused)
+    assert not await settle(mysql._pool._address, gone)
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["insert", "apply"])
+async def test_a_commit_whose_answer_is_lost(mysql_url, is_new):
+    """The caller learns that the outcome is unknown; whoever reads again learns the truth."""
+    port = int(mysql_url.rpartition(":")[2].partition("/")[0])
+    async with running_proxy("127.0.0.1", port, TimerWrites) as proxy:
+        store = open_store(mysql_url.replace(f":{port}/", f":{proxy.port}/"))
+        await store.migrate()
+        timer = make_timer()
+        if not is_new:
+            await insert(store, timer)
+        proxy.drop_answers()
+        with pytest.raises(StoreUnavailable) as lost:
+            await (insert(store, timer) if is_new else store.apply([claim_of(timer)]))
+        assert not isinstance(lost.value, Unanswered)
+        assert proxy.dropped == 1
+        proxy.pass_answers()
+        assert await store.get([timer.id]) == [timer if is_new else claimed(timer)]
+        assert await store.apply([claim_of(timer)]) == [is_new]
+        await store.close()
+
+
+async def test_a_cancelled_caller_leaves_no_lock_behind(mysql, somebody):
+    """What he was waiting for is rolled back, and his place in the pool is free again."""
+    for _ in range(12):  # more than there are places
+        timer, write = await waiting_write(mysql, somebody)
+        write.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await write
+        await somebody("COMMIT")
+        assert (await mysql.get([timer.id]))[0].id == timer.id
+    assert mysql._pool._turns.taken == 0
+
+
+async def test_a_session_that_the_server_ended_while_idle_is_not_used(mysql, somebody):
+    """As after a restart, or hours without work: nobody hears of it."""
+    await asyncio.gather(*(mysql.ping() for _ in range(5)))
+    assert await mysql.put_record(None, Record(kind="node", name="a"))
+    idle = [*mysql._pool._idle, *mysql._quick._idle]
+    for session in idle:
+        [(number,)] = await session.rows("SELECT connection_id()")
+        await somebody(f"KILL {number}")
+
+    async def are_gone():
+        return all(session.is_closed for session in idle)
+
+    await eventually(are_gone, "the sessions to be gone")
+    await asyncio.gather(*(mysql.ping() for _ in range(5)))
+    assert len(await mysql.records("node")) == 1
+
+
+async def test_the_rights_on_one_database_are_enough(mysql_url, somebody, lent):
+    """Also to end a session that was left behind."""
+    database = mysql_url.rpartition("/")[2]
+    name = f"u{database[-12:]}"
+    await somebody(f"CREATE USER {name}@'%' IDENTIFIED BY 'few-s3cret'")
+    await somebody(f"GRANT ALL ON {database}.* TO {name}@'%'")
+    store = open_store(f"mysql://{name}:few-s3cret@{mysql_url.partition('@')[2]}")
+    try:
+        await store.migrate()
+        timer, write = await waiting_write(store, somebody)
+        lent[-1].close()
+        with pytest.raises(StoreUnavailable) as lost:
+            await write
+        assert not isinstance(lost.value, Unanswered)
+        await somebody("COMMIT")
+        assert await store.apply([claim_of(timer)]) == [True]
+    finally:
+        await store.close()
+        await somebody(f"DROP USER {name}@'%'")
