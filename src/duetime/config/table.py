@@ -53,7 +53,7 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_POOL_SIZE",
         reading.count(2, 1000),
         "10",
-        "How many connections to a database server a process opens at most, beside a few for itself",
+        "How many connections to a database server a process opens at most, beside a few more",
         "2 to 1000",
     ),
     Setting(

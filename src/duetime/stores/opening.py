@@ -65,14 +65,16 @@ def _cassandra(url: str, options: Options) -> Store:
     from duetime.stores.cassandra.address import Address  # noqa: PLC0415
     from duetime.stores.cassandra.store import CassandraStore  # noqa: PLC0415
 
-    return CassandraStore(Address.parse(url, schema=options.schema), retention=options.retention)
+    address = Address.parse(url, schema=options.schema)
+    return CassandraStore(address, retention=options.retention, must_exist=options.must_exist)
 
 
 def _dynamodb(url: str, options: Options) -> Store:
     from duetime.stores.dynamodb.address import Address  # noqa: PLC0415
     from duetime.stores.dynamodb.store import DynamoStore  # noqa: PLC0415
 
-    return DynamoStore(Address.parse(url, pool_size=options.pool_size), options.retention)
+    address = Address.parse(url, pool_size=options.pool_size)
+    return DynamoStore(address, options.retention, must_exist=options.must_exist)
 
 
 def _mysql(url: str, options: Options) -> Store:

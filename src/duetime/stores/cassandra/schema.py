@@ -16,14 +16,28 @@ from duetime.stores.schema import Migration
 COPIES = 3
 
 
-def migrate(session: Any, address: Address, known: list[Migration]) -> None:
-    """Make what is missing. It blocks: call it on a thread of its own."""
+def migrate(
+    session: Any, address: Address, known: list[Migration], *, must_exist: bool = False
+) -> None:
+    """Make what is missing, or refuse if it must exist. It blocks: call it on a thread."""
     keyspace = address.keyspace
-    if keyspace not in session.cluster.metadata.keyspaces:
+    is_there = keyspace in session.cluster.metadata.keyspaces
+    if not is_there and not must_exist:
         _make_keyspace(session, address)
-    newest = _newest(session, keyspace, known)
+    newest = _newest(session, keyspace, known) if is_there or not must_exist else 0
+    if must_exist:
+        _check_up_to_date(keyspace, newest, known)
     if newest < known[-1].number:
         _make_tables(session, keyspace, [step for step in known if step.number > newest])
+
+
+def _check_up_to_date(keyspace: str, newest: int, known: list[Migration]) -> None:
+    if newest == 0:
+        raise ConfigurationError(f"there are no timers in the keyspace {keyspace}: name another")
+    if newest < known[-1].number:
+        raise ConfigurationError(
+            f"the keyspace {keyspace} was made by an older Duetime: run duetime migrate on it first"
+        )
 
 
 def _make_keyspace(session: Any, address: Address) -> None:

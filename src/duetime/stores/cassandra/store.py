@@ -31,13 +31,19 @@ MIGRATE_WITHIN = 120.0  # seconds
 
 
 class CassandraStore:
-    """Timers in a keyspace. Nothing is opened before ``migrate``."""
+    """Timers in a keyspace. Nothing is opened before ``migrate``.
+
+    With ``must_exist`` the keyspace is taken as it is, and neither made nor migrated.
+    """
 
     traits = TRAITS
 
-    def __init__(self, address: Address, *, retention: Millis | None = None) -> None:
+    def __init__(
+        self, address: Address, *, retention: Millis | None = None, must_exist: bool = False
+    ) -> None:
         self._address = address
         self._retention = retention
+        self._must_exist = must_exist
         self._opening = asyncio.Lock()
         self._rooms: _Rooms | None = None
         self._is_closed = False
@@ -48,7 +54,9 @@ class CassandraStore:
             if self._rooms is None:
                 with translated():
                     async with asyncio.timeout(MIGRATE_WITHIN):
-                        self._rooms = await _Rooms.opened(self._address, self._retention)
+                        self._rooms = await _Rooms.opened(
+                            self._address, self._retention, must_exist=self._must_exist
+                        )
 
     async def ping(self) -> None:
         await self._do(lambda rooms: rooms.reads.ping())
@@ -136,9 +144,11 @@ class _Rooms(NamedTuple):
     records: Records
 
     @classmethod
-    async def opened(cls, address: Address, retention: Millis | None) -> "_Rooms":
+    async def opened(
+        cls, address: Address, retention: Millis | None, *, must_exist: bool
+    ) -> "_Rooms":
         """Connect, and bring the schema up to date."""
-        drivers = main, quick = await asyncio.to_thread(_connect, address)
+        drivers = main, quick = await asyncio.to_thread(_connect, address, must_exist=must_exist)
         session = Session(main, address.keyspace)
         shards = Shards(session)
         lanes = Lanes(session, shards)
@@ -154,11 +164,11 @@ class _Rooms(NamedTuple):
             await asyncio.to_thread(driver.cluster.shutdown)
 
 
-def _connect(address: Address) -> tuple[Any, Any]:
+def _connect(address: Address, *, must_exist: bool) -> tuple[Any, Any]:
     """Two sessions: for timers, and for what must not wait behind them."""
     main = open_session(address)
     try:
-        migrate(main, address, migrations("cassandra"))
+        migrate(main, address, migrations("cassandra"), must_exist=must_exist)
         return main, open_session(address)
     except BaseException:
         main.cluster.shutdown()

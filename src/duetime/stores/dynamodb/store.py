@@ -41,9 +41,14 @@ _QUICK_SIZE = 4
 
 
 class DynamoStore:
-    """Timers in a table of DynamoDB. Nothing is asked before ``migrate``."""
+    """Timers in a table of DynamoDB. Nothing is asked before ``migrate``.
 
-    def __init__(self, address: Address, retention: Millis | None = None) -> None:
+    With ``must_exist`` the table is taken as it is, and never made.
+    """
+
+    def __init__(
+        self, address: Address, retention: Millis | None = None, *, must_exist: bool = False
+    ) -> None:
         self.traits = replace(TRAITS, drops_by_itself=retention is not None)
         wire, size = Wire(address, address.pool_size), address.pool_size
         quick = Wire(address, _QUICK_SIZE)
@@ -51,7 +56,7 @@ class DynamoStore:
         self._quick = Calls(
             quick, address.table, within=QUICK_WITHIN, answer_within=QUICK_ANSWER_WITHIN
         )
-        self._table = Table(wire, address, drops=retention is not None)
+        self._table = Table(wire, address, drops=retention is not None, must_exist=must_exist)
         self._timers = Timers(self._calls)
         self._shards = Shards(self._calls)
         expiry = Expiry(self._calls, retention, size)

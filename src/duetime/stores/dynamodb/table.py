@@ -51,9 +51,12 @@ def definition(table: str, units: Units | None) -> dict[str, Any]:
 class Table:
     """Brings the table about."""
 
-    def __init__(self, wire: Wire, address: Address, *, drops: bool) -> None:
+    def __init__(
+        self, wire: Wire, address: Address, *, drops: bool, must_exist: bool = False
+    ) -> None:
         self._wire = wire
         self._address = address
+        self._must_exist = must_exist  # whether it is taken as it is, and never made
         self._drops = drops  # whether it is to drop what is past its time
 
     async def migrate(self) -> None:
@@ -72,6 +75,8 @@ class Table:
 
     async def _make_and_wait(self) -> None:
         found = await self._described()
+        if found is None and self._must_exist:
+            raise ConfigurationError(f"DynamoDB: there is no table {self._address.table}")
         if found is None:
             await self._create()
         while found is None or found["TableStatus"] not in {"ACTIVE", "UPDATING"}:
@@ -79,7 +84,7 @@ class Table:
             if found is None or found["TableStatus"] not in {"ACTIVE", "UPDATING"}:
                 await asyncio.sleep(_LOOK_EVERY)
         _check(found)
-        if self._drops:
+        if self._drops and not self._must_exist:
             await self._let_drop()
 
     async def _described(self) -> Answer | None:
