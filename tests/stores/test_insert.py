@@ -10,7 +10,7 @@ from duetime.model import HttpCallback, NatsCallback, Outcome, Progress, Status
 from duetime.model import Kind as OutcomeKind
 from duetime.retry import RetryPolicy
 from duetime.stores import Insert
-from tests.factories import NOW, insert, key_of, make_event, make_spec, make_timer
+from tests.factories import NOW, insert, key_of, make_attempt, make_event, make_spec, make_timer
 
 
 async def test_a_new_timer_is_stored(store):
@@ -197,3 +197,40 @@ async def test_events_are_stored_with_their_timer(store):
     told, untold = make_event(first), make_event(second)
     await store.insert([Insert(first, (told,)), Insert(second, (untold,))])
     assert await store.events(ids.ALL_SHARDS, None, 10) == [told]
+
+
+def log_of(timer, length):
+    """An execution log, as another store would hand it over."""
+    return tuple(
+        make_attempt(timer, occurrence=1 + n // 3, attempt=1 + n % 3, node=f"nöde-{n}")
+        for n in range(length)
+    )
+
+
+async def test_attempts_are_there_with_the_timer(store):
+    """One that comes from another store has its execution log from the beginning."""
+    inserts = [
+        Insert(timer, attempts=log_of(timer, length))
+        for timer, length in ((make_timer(version=9), length) for length in (0, 1, 7))
+    ]
+    assert await store.insert(inserts) == [None] * 3
+    for each in inserts:
+        assert await store.attempts(each.timer.id, None, 100) == list(each.attempts)
+
+
+async def test_a_timer_with_its_attempts_again_is_harmless(store):
+    """As after a lost answer: the timer that is there is the answer, and its log stays."""
+    timer = make_timer(version=9)
+    inserts = [Insert(timer, attempts=log_of(timer, 5))]
+    assert await store.insert(inserts) == [None]
+    assert await store.insert(inserts) == [timer]
+    assert await store.attempts(timer.id, None, 100) == list(inserts[0].attempts)
+
+
+async def test_long_logs_are_stored_whole(store):
+    """However many attempts a batch brings along."""
+    timers = [make_timer(version=2_000) for _ in range(3)]
+    inserts = [Insert(timer, attempts=log_of(timer, 700)) for timer in timers]
+    assert await store.insert(inserts) == [None] * 3
+    for each in inserts:
+        assert await store.attempts(each.timer.id, None, 1_000) == list(each.attempts)
