@@ -181,6 +181,11 @@ def version_of(item: Item) -> int:
     return int(item["v"]["N"])
 
 
+def weight_of(item: Item) -> int:
+    """How heavy the timer of an item is in memory."""
+    return int(item["y"]["N"])
+
+
 def attempt_text(attempt: Attempt) -> dict[str, Any]:
     """A line of the execution log, as a value."""
     line = _Line(

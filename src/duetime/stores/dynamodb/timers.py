@@ -92,13 +92,13 @@ class Timers:
                 raise StoreUnavailable(f"DynamoDB: the content of timer {id_} is not there")
         return timers  # The others are finished and being dropped: their contents went first.
 
-    async def of(self, found: Iterable[Item]) -> dict[str, Timer]:
-        """The timers that these items are or point to, by id."""
+    async def of(self, found: Iterable[Item]) -> dict[str, Item]:
+        """The items of timers that these items are or point to, by id."""
         known = {items.id_of(item): item for item in found if items.is_timer(item)}
         pointing = {
             item["sk"]["S"]: Place(item["pk"]["S"], item["k"]["S"]) for item in found if "k" in item
         }
-        return await self.whole(known | await self.items(pointing))
+        return known | await self.items(pointing)
 
 
 def _candidates(key: Key) -> list[Place]:

@@ -15,7 +15,10 @@ from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
+from duetime.stores.portions import portions
 from duetime.stores.walking import Part, walk
+
+_PORTION = 16 * 1024 * 1024  # bytes of timers that are read at once, more or less
 
 
 class Walks:
@@ -37,7 +40,7 @@ class Walks:
         first = 0 if after is None else ids.shard_of(after)
         for shard in await self._shards.in_use(range(first, ids.SHARDS)):
             place = after if shard == first else None
-            while len(found) < limit:
+            while len(found) < limit and sum(timer.weight for timer in found) < _PORTION:
                 part = await self._part(shard, place, False, limit - len(found))
                 found += part.timers
                 if part.is_last:
@@ -66,12 +69,14 @@ class Walks:
             "ScanIndexForward": not is_descending,
         }
         async for page in pages(self._calls, limit + 1, **query):
-            there = [item for item in page if item["sk"]["S"] != after]
-            timers = await self._timers.of(there[:limit])
-            order = [item["sk"]["S"] for item in there[:limit]]
-            found = [timers[id_] for id_ in order if id_ in timers]
-            if found:
-                return Part(found, is_last=False)
+            there = [item for item in page if item["sk"]["S"] != after][:limit]
+            found = await self._timers.of(there)
+            order = [found[item["sk"]["S"]] for item in there if item["sk"]["S"] in found]
+            for part in portions(order, items.weight_of, heaviest=_PORTION, longest=limit):
+                timers = await self._timers.whole({items.id_of(item): item for item in part})
+                if timers:
+                    ordered = (timers.get(items.id_of(item)) for item in part)
+                    return Part([timer for timer in ordered if timer is not None], is_last=False)
         return Part([], is_last=True)
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
