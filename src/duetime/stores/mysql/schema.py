@@ -41,7 +41,7 @@ async def check_up_to_date(session: Session, database: str, known: list[Migratio
     """Refuse a database that has no tables of ours, or older ones than this version's."""
     newest = await _newest(session, known)
     if newest == 0:
-        raise ConfigurationError(f"the database {database} has no timers: name the right one")
+        raise ConfigurationError(f"there are no timers in the database {database}: name another")
     if newest < known[-1].number:
         raise ConfigurationError(
             f"the tables in the database {database} were made by an older Duetime: run duetime "
