@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from pymongo import UpdateOne
-from pymongo.errors import DuplicateKeyError, PyMongoError
+from pymongo.errors import BulkWriteError, PyMongoError
 from pymongo.read_concern import ReadConcern
 
 from duetime import ids
@@ -27,6 +27,7 @@ _MOST_TRIES = 30
 _PAUSE = 0.1
 
 _LOST_A_RACE = "TransientTransactionError"
+_DUPLICATE_KEY = 11000
 
 
 class Telling:
@@ -131,8 +132,7 @@ async def _in_transaction(session: Session, work: Callable[[], Awaitable[T]]) ->
             ):
                 return await work()
         except PyMongoError as error:
-            met = error.has_error_label(_LOST_A_RACE) or isinstance(error, DuplicateKeyError)
-            if not (met or _is_taken(error)) or not left:
+            if not (error.has_error_label(_LOST_A_RACE) or _is_taken(error)) or not left:
                 raise
         await asyncio.sleep(random.random() * _PAUSE)  # noqa: S311 - no secret
     raise AssertionError("the last try raises")
@@ -140,5 +140,6 @@ async def _in_transaction(session: Session, work: Callable[[], Awaitable[T]]) ->
 
 def _is_taken(error: PyMongoError) -> bool:
     """Tell whether a key or an id was taken by another, after it was found free."""
-    details = getattr(error, "details", None) or {}
-    return any(each.get("code") == 11000 for each in details.get("writeErrors", ()))  # noqa: PLR2004
+    if not isinstance(error, BulkWriteError):
+        return False
+    return any(each["code"] == _DUPLICATE_KEY for each in error.details["writeErrors"])
