@@ -26,7 +26,7 @@ def port_of(url):
 
 async def test_an_answer_that_is_lost_after_the_write(cassandra_url, open_store):
     """The write is over when the store raises, and a look tells that it was made."""
-    async with running_proxy("127.0.0.1", port_of(cassandra_url), TimerWrites) as proxy:
+    async with running_proxy(port_of(cassandra_url), TimerWrites) as proxy:
         store = await open_store(through(cassandra_url, proxy.port))
         direct = await open_store(cassandra_url)
         timer = make_timer()

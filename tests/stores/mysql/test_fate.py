@@ -125,7 +125,7 @@ async def test_a_server_that_is_away_settles_nothing(mysql, monkeypatch):
 async def test_a_commit_whose_answer_is_lost(mysql_url, is_new):
     """The caller learns that the outcome is unknown; whoever reads again learns the truth."""
     port = int(mysql_url.rpartition(":")[2].partition("/")[0])
-    async with running_proxy("127.0.0.1", port, TimerWrites) as proxy:
+    async with running_proxy(port, TimerWrites) as proxy:
         store = open_store(mysql_url.replace(f":{port}/", f":{proxy.port}/"))
         await store.migrate()
         timer = make_timer()

@@ -80,7 +80,7 @@ async def test_tables_that_must_exist_are_not_made(mysql_url, monkeypatch):
     """The message names the database; once they are made it is opened, and never migrated."""
     existing = Options(must_exist=True)
     store = open_store(mysql_url, existing)
-    with pytest.raises(ConfigurationError, match=r"the database test_.* has no timers"):
+    with pytest.raises(ConfigurationError, match=r"no timers in the database test_"):
         await store.migrate()
     await with_steps(mysql_url, monkeypatch)
     await store.migrate()
