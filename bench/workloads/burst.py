@@ -20,7 +20,7 @@ async def run(stage: Stage) -> list[Figure]:
     own = await _bare(stage, "own", count)
     before = await _bare(stage, "pyreqwest", count)
     await stage.sink.forget()
-    lead = 2_000 + count // 2  # milliseconds to create them in
+    lead = 5_000 + count  # milliseconds to create them in, on the slowest store too
     async with stage.databases.fresh() as database:
         async with duetime(database) as server:
             due = requests.now_ms() + lead
