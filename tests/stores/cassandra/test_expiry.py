@@ -55,8 +55,9 @@ async def test_a_finished_timer_ends_with_all_that_is_its_own(cassandra_url, ope
     assert all(await store.apply(changes))
     assert await store.get([timer.id]) == [done]
     lives = lifetimes(somebody, timer)
-    assert lives.keys() == {0, 1, 4, 5}  # nothing is due, and nothing waits to be purged
+    assert lives.keys() == {0, 1, 4, 5, 7}  # nothing is due, and nothing waits to be purged
     assert lives.pop(5) is None
+    assert lives.pop(7) is None  # the shard's
     assert all(0 < left <= 24 * 3600 for left in lives.values())
     numbers = [attempt.attempt for attempt in await store.attempts(timer.id, None, 9)]
     assert numbers == [1, 2]

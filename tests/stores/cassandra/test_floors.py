@@ -2,16 +2,18 @@
 
 import pytest
 
-from duetime import ids
-from duetime.stores import Change, Due, Waking
-from duetime.stores.cassandra import floors
+from duetime import ids, model
+from duetime.model import Kind, Outcome
+from duetime.stores import Change, Due, Insert, Waking
+from duetime.stores.cassandra import fence, floors
 from duetime.stores.cassandra.pieces import Ground
 from duetime.stores.cassandra.rows import DUE, LATE
-from tests.factories import NOW, claimed, completed, insert, make_timer
+from tests.factories import NODE, NOW, claimed, completed, insert, make_event, make_timer
 from tests.system.service import eventually
 
 SHARD = 5
 LATER = NOW + 300_000
+SENT = Outcome(kind=Kind.OK, status_code=200)
 
 
 def at(wake_at):
@@ -20,9 +22,11 @@ def at(wake_at):
 
 async def fire(store, timers, now):
     """Claim and complete timers, at that time."""
-    changes = [(timer, claimed(timer), completed(timer, now)) for timer in timers]
-    assert all(await store.apply([Change(old, claim) for old, claim, _ in changes]))
-    assert all(await store.apply([Change(claim, new) for _, claim, new in changes]))
+    claims = [model.claim(timer, NODE, now, 30_000) for timer in timers]
+    done = [model.finish(claim, SENT, now, 0.5) for claim in claims]
+    for olds, news in ((timers, claims), (claims, done)):
+        changes = [Change(old, new) for old, new in zip(olds, news, strict=True)]
+        assert all(await store.apply(changes))
 
 
 async def raised(store, until):
@@ -131,13 +135,34 @@ async def test_dead_lines_are_not_read(cassandra, somebody):
 
 
 def dead_lines(session, begin):
-    """How many tombstones a read from there on meets, by what the server traces of it."""
+    """How many tombstones a poll from there on meets, by what the server traces of it."""
     result = session.execute(
-        "SELECT at FROM timers WHERE shard = %s AND kind = 2 AND at >= %s",
-        (SHARD, begin),
+        "SELECT at FROM timers WHERE shard = %s AND kind = 2 AND at >= %s AND at <= %s",
+        (SHARD, begin, NOW + 100_000),
         trace=True,
     )
     list(result)
     events = [event.description for event in result.get_query_trace().events]
     [read] = [event for event in events if "tombstone cells" in event]
     return int(read.split(" and ")[1].split()[0])
+
+
+@pytest.mark.slow
+async def test_more_dead_lines_than_a_read_may_meet(own_server, open_store):
+    """A shard in which much was fired is read and written as before, also by who comes anew."""
+    server = own_server("cassandra", settings={"tombstone_failure_threshold": "1500"})
+    store = await open_store(server.url("k"))
+    for now in range(NOW, NOW + 10 * 60_000, 60_000):
+        timers = [at(now + place) for place in range(200)]
+        await insert(store, *timers)
+        await fire(store, timers, now + 50_000)
+        assert await store.due([SHARD], None, now + 50_000, 10) == []
+    lane = store._rooms.lanes.known(SHARD)
+    assert await fence.settle(lane._session, SHARD, lane.ground.epoch)
+    other = await open_store(server.url("k"))
+    timer = at(NOW + 700_000)
+    event = make_event(timer)
+    assert await other.insert([Insert(timer, (event,))]) == [None]
+    await other.published([event.id])
+    assert await other.events([SHARD], None, 9) == []
+    assert await other.due([SHARD], None, NOW + 700_000, 10) == [Waking.of(timer)]

@@ -29,8 +29,6 @@ LARGEST = 15 * 1024 * 1024
 # How often a batch is tried that others get ahead of all the time.
 _MOST_TRIES = 20
 
-_GROUND = "SELECT DISTINCT shard, epoch, floor_at, floor_id FROM duetime.timers WHERE shard = ?"
-
 
 class Order:
     """Pieces that somebody waits for: whether each was written, and what went wrong."""
@@ -213,7 +211,7 @@ class Lane:
             self.ground = self.ground._replace(head=self._shards.head(shard))
             return
         is_new = await self._shards.open(shard)
-        rows = [] if is_new else await self._session.run(_GROUND, (shard,))
+        rows = [] if is_new else await self._session.run(cql.GROUND, (shard,))
         epoch, at, id_ = rows[0][1:] if rows else (None, None, None)
         floor = None if at is None else Due(at, id_)
         self.ground = Ground(shard, epoch, floor, self._shards.head(shard))

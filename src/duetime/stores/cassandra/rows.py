@@ -7,6 +7,7 @@
 | DUE, LATE | wake_at | the timer's id | 0 | version, weight, is_claimed |
 | ATTEMPT | 0 | the timer's id | occurrence and attempt | body |
 | EVENT | 0 | the event's id | 0 | body |
+| FENCE | 0 | nothing | 0 | version; the epoch and the floor of all |
 | FINISHED | updated_at | the timer's id | 0 | version |
 
 A state is one text of JSON and not a column for each of its fields, because a cell costs more than
@@ -23,7 +24,7 @@ from duetime.stores import Due, Key
 from duetime.stores.codec import Scalars, attempt_columns, decode_attempts, to_attempt, to_json
 from duetime.stores.codec import to_timer as timer_of
 
-TRUTH, KEY, DUE, LATE, ATTEMPT, EVENT, FINISHED = range(7)
+TRUTH, KEY, DUE, LATE, ATTEMPT, EVENT, FINISHED, FENCE = range(8)
 
 BEGINNING = Due(-(2**63), "")  # before every line of what is due
 

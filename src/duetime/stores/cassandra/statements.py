@@ -9,9 +9,14 @@ _TRUTH = "shard = ? AND kind = 0 AND at = 0 AND id = ? AND n = 0"
 _KEY = "shard = ? AND kind = 1 AND at = 0 AND id = ? AND n = 0"
 
 # Whoever writes knows the epoch of the partition, and loses if it has changed: see ``fence.py``.
-FENCE = "UPDATE duetime.timers SET epoch = ? WHERE shard = ? IF epoch = ?"
+# The epoch is everybody's, but is asked for together with a row: without one, Cassandra looks for
+# any that lives, and meets all that is dead.
+_FENCE = "shard = ? AND kind = 7 AND at = 0 AND id = '' AND n = 0"
+FENCE = f"UPDATE duetime.timers SET epoch = ?, version = 0 WHERE {_FENCE} IF epoch = ?"
+GROUND = f"SELECT version, epoch, floor_at, floor_id FROM duetime.timers WHERE {_FENCE}"
 RAISE = (
-    "UPDATE duetime.timers SET epoch = ?, floor_at = ?, floor_id = ? WHERE shard = ? IF epoch = ?"
+    "UPDATE duetime.timers SET epoch = ?, floor_at = ?, floor_id = ?, version = 0 "
+    f"WHERE {_FENCE} IF epoch = ?"
 )
 
 NEW_TRUTH = (
@@ -30,17 +35,3 @@ DELETE = f"DELETE FROM duetime.timers WHERE {_PLACE}"
 WAKE = f"UPDATE duetime.timers SET version = ?, weight = ?, is_claimed = ? WHERE {_PLACE}"
 FINISH = f"UPDATE duetime.timers SET version = ? WHERE {_PLACE}"
 BODY = f"UPDATE duetime.timers USING TTL ? SET body = ? WHERE {_PLACE}"
-
-OF_A_BATCH = (
-    FENCE,
-    NEW_TRUTH,
-    NEW_KEY,
-    SAME_KEY,
-    MOVE,
-    REWRITE,
-    DROP,
-    DELETE,
-    WAKE,
-    FINISH,
-    BODY,
-)
