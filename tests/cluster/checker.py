@@ -124,13 +124,17 @@ def _same_number(deliveries: list[Delivery]) -> Iterator[str]:
 
 
 def _unasked(story: Story) -> Iterator[str]:
-    verdicts = {ask.revision: ask.verdict for ask in story.asks if ask.action in _CONTENT}
     for delivery in story.deliveries:
-        verdict = verdicts.get(delivery.revision)
-        if verdict is None:
+        asks = [
+            ask
+            for ask in story.asks
+            if ask.action in _CONTENT and ask.revision == delivery.revision
+        ]
+        if not asks:
             yield f"revision {delivery.revision} arrived, and nobody asked for it"
-        elif verdict in {Verdict.REFUSED, Verdict.UNWRITTEN}:
-            yield f"revision {delivery.revision} arrived, although it was {verdict}"
+        # One that was repeated may have been done the first time, whatever the second was told.
+        elif not any(ask.may_be_done for ask in asks):
+            yield f"revision {delivery.revision} arrived, although it was {asks[-1].verdict}"
 
 
 def _early(story: Story) -> Iterator[str]:

@@ -84,6 +84,12 @@ def test_create_that_wrote_nothing():
     assert found == "k: revision 1 arrived, although it was unwritten"
 
 
+def test_create_that_was_repeated_in_vain():
+    """That the second one wrote nothing says nothing of the first, which had no answer."""
+    asks = created(Verdict.DOUBTFUL), created(Verdict.UNWRITTEN)
+    assert violations(history(*asks, arrived())) == []
+
+
 def test_nobody_asked():
     """Something that arrives out of nowhere is told of."""
     assert the_violation(history(arrived())) == "k: revision 1 arrived, and nobody asked for it"

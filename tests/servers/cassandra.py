@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.cluster import (
+    EXEC_PROFILE_DEFAULT,
+    Cluster,
+    ExecutionProfile,
+    NoHostAvailable,
+)
 from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 from cassandra.query import tuple_factory
 
@@ -153,6 +158,19 @@ class CassandraServer(Server):
 
     def environment(self) -> dict[str, str]:
         return self._programs.java.environment
+
+    def is_ready(self) -> bool:
+        """Tell whether it takes connections; and its superuser, who is made a while later."""
+        return super().is_ready() and (not self._has_passwords or self._lets_in())
+
+    def _lets_in(self) -> bool:
+        login = PlainTextAuthProvider(USER, PASSWORD)
+        with Cluster(["127.0.0.1"], port=self.port, auth_provider=login) as cluster:
+            try:
+                cluster.connect()
+            except NoHostAvailable:
+                return False
+        return True
 
     def _configuration(self) -> str:
         settings = {

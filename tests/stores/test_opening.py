@@ -113,8 +113,8 @@ async def test_a_file_that_must_exist_is_only_read(tmp_path):
     await store.close()
 
 
-# But for MongoDB, whose databases are emptied for the next test, and which has a test of its own.
-@pytest.mark.parametrize("engine", sorted(KINDS.keys() - {"mongodb"}))
+# But for those whose databases are emptied for the next test, and which have tests of their own.
+@pytest.mark.parametrize("engine", sorted(KINDS.keys() - {"mongodb", "cassandra"}))
 async def test_what_must_exist_is_not_made(engine, fresh_database):
     """The message says that there is none; once it is made, it is opened."""
     url = await fresh_database(engine)

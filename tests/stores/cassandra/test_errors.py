@@ -83,7 +83,7 @@ async def test_users_and_rights(own_server: OwnServer, open_store):
     server = own_server("cassandra", passwords=True, settings={"authorizer": "CassandraAuthorizer"})
     right = server.url("k")
     await open_store(right)
-    with pytest.raises(StoreUnavailable, match=r"no server|password") as raised:
+    with pytest.raises(StoreUnavailable, match="the user or the password is wrong") as raised:
         await open_store(right.replace("cassandra@", "s3cret@"))
     assert "s3cret" not in str(raised.value)
     session = administrator(server.url())
@@ -91,3 +91,16 @@ async def test_users_and_rights(own_server: OwnServer, open_store):
     with pytest.raises(ConfigurationError, match=r"may not make .* other.*CREATE KEYSPACE"):
         await open_store(server.url("other").replace("cassandra:cassandra@", "ann:pw@"))
     session.cluster.shutdown()
+
+
+async def test_a_keyspace_that_must_exist_is_not_made(cassandra_url: str, open_store):
+    """The message names it; once it is made, it is opened."""
+    url = f"{cassandra_url}_not_yet"
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"no timers in the keyspace test_.*_not_yet"):
+            await open_store(url, must_exist=True)
+    await open_store(url)
+    assert await (await open_store(url, must_exist=True)).scan(None, 10) == []
+    administrator(f"{cassandra_url.rpartition('/')[0]}/").execute(
+        f"DROP KEYSPACE {url.rpartition('/')[2]}"
+    )

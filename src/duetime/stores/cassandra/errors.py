@@ -51,6 +51,10 @@ _MEANINGS: tuple[tuple[type[BaseException], str], ...] = (
 
 def meaning(error: BaseException) -> str:
     """A sentence on what went wrong, fit for a log and for users."""
+    causes = error.errors if isinstance(error, NoHostAvailable) else {}
+    for cause in causes.values() if isinstance(causes, dict) else ():
+        if isinstance(cause, cassandra.AuthenticationFailed):
+            error = cause  # one that was reached, and knows better
     for kind, sentence in _MEANINGS:
         if isinstance(error, kind):
             return sentence
