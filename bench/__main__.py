@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvloop
@@ -15,7 +16,7 @@ from bench.figure import Figure, typical
 from bench.machine import describe, disk_of
 from bench.progress import Progress
 from bench.servers import sink
-from bench.stage import QUICK, SIZES, BrokenPromise, Stage
+from bench.stage import QUICK, SIZES, BrokenPromise, Sizes, Stage
 from bench.table import table
 from bench.workloads import NEED_SHARING, WORKLOADS
 from duetime.errors import ConfigurationError, StoreUnavailable
@@ -50,6 +51,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--shards", type=int, help="over how many shards timers are spread (NUM_SHARDS)"
     )
+    parser.add_argument(
+        "--pending", help="w4: how many timers are far from due, such as 10000,1000000"
+    )
+    parser.add_argument("--turns", type=int, help="w4: how many turns each of these takes")
     parser.add_argument("--only", help=f"some of {','.join(WORKLOADS)}, comma-separated")
     parser.add_argument("--quick", action="store_true", help="small counts: about a minute")
     parser.add_argument("--runs", type=int, help="how often each runs; the median counts")
@@ -78,13 +83,23 @@ async def _measure(
     machine = describe()
     async with opening.opened(options.store, data) as databases, sink() as receiver:
         machine |= await databases.describe()
-        sizes = QUICK if options.quick else SIZES[databases.kind]
+        sizes = _sizes(options, QUICK if options.quick else SIZES[databases.kind])
         stage = Stage(databases, receiver, progress, sizes)
         for name in options.names:
             workload, usual_runs = WORKLOADS[name]
             runs = options.runs or (1 if options.quick else usual_runs)
             figures += typical([await workload(stage) for _ in range(runs)])
     return machine, figures
+
+
+def _sizes(options: argparse.Namespace, usual: Sizes) -> Sizes:
+    """How much to do, as far as that was said."""
+    told: dict[str, Any] = {}
+    if options.pending:
+        told["pending"] = tuple(map(int, options.pending.split(",")))
+    if options.turns:
+        told["turns"] = options.turns
+    return msgspec.structs.replace(usual, **told)
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from duetime.errors import UnsupportedQuery
 from duetime.stores import Query
 from duetime.stores.walking import Part, place_of, walk
 from tests.factories import NOW, make_timer
@@ -37,6 +38,13 @@ async def test_shards_are_merged_by_id(descending):
     page = await walk(Query(tenant="default", descending=descending), SHARDS, reader(timers))
     assert page.timers == (timers[::-1] if descending else timers)
     assert page.stopped_at is None
+
+
+async def test_an_offset_that_is_not_reached_is_refused():
+    """The page after it would not know how many are still to be left out."""
+    query = Query(tenant="default", offset=6)
+    with pytest.raises(UnsupportedQuery, match="offset: so many matches were not found among 5"):
+        await walk(query, SHARDS, reader(some(20)), most_seen=5)
 
 
 @pytest.mark.parametrize("descending", [True, False])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from duetime import ids
 from duetime.clock import Millis
+from duetime.errors import UnsupportedQuery
 from duetime.model import Timer
 from duetime.stores import Page, Query
 from duetime.stores.matching import matches
@@ -52,6 +53,11 @@ async def walk(
                 found.append(timer)
             if len(found) == query.limit:
                 break
+        if seen >= most_seen and left_out:  # nobody could say from where to go on
+            raise UnsupportedQuery(
+                f"offset: so many matches were not found among {most_seen:,} timers; bound the "
+                "search by created_after and created_before, or go on with cursor instead"
+            )
         if seen >= most_seen:
             return Page(found, stopped_at=(timer.created_at, timer.id))
     return Page(found)
