@@ -4,6 +4,7 @@ from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from duetime.errors import ConfigurationError
 from duetime.stores.opening import ENGINES
 
 # Options of a URL that do not say where the database is, and may be secrets.
@@ -18,7 +19,14 @@ def place_of(url: str) -> str:
     for engine in ENGINES:
         if scheme in engine.schemes:
             scheme = engine.schemes[0]
-    parts = urlsplit(f"{scheme}://{rest}")
+    try:
+        parts = urlsplit(f"{scheme}://{rest}")
+    except ValueError:
+        # Not repeated, not even in part: what is wrong with it may be a piece of a password.
+        raise ConfigurationError(
+            "a database URL cannot be read: in a user or password, write @ as %40, / as %2F, "
+            "[ as %5B and ] as %5D"
+        ) from None
     options = sorted(
         (name, value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)

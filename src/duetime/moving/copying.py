@@ -15,6 +15,7 @@ from duetime.model import Event
 from duetime.moving.checksum import Tally
 from duetime.moving.contents import Contents, Laden
 from duetime.moving.differences import differences
+from duetime.moving.journal import KIND as JOURNAL
 from duetime.moving.journal import Journal
 from duetime.moving.patience import Patience
 from duetime.moving.stillness import Stillness
@@ -48,17 +49,17 @@ class Copy:
     def __init__(
         self, source: Store, target: Store, clock: Clock, onlooker: Onlooker, *, name: str
     ) -> None:
-        from_source = Patience("FROM", clock, onlooker.say)
+        self._from_source = Patience("FROM", clock, onlooker.say)
         self._to_target = Patience("TO", clock, onlooker.say)
         self._source = source
         self._target = target
         self._clock = clock
         self._onlooker = onlooker
-        self._old = Contents(source, from_source)
+        self._old = Contents(source, self._from_source)
         self._new = Contents(target, self._to_target)
         self._journal = Journal(target, name, self._to_target)
         self._nodes = [
-            Stillness("FROM", source, clock, from_source),
+            Stillness("FROM", source, clock, self._from_source),
             Stillness("TO", target, clock, self._to_target),
         ]
         self._noted_at = clock.monotonic()
@@ -66,6 +67,11 @@ class Copy:
     async def run(self) -> Tally:
         """Copy and compare; what both sides hold."""
         await self._wait_for_stillness()
+        if await self._from_source.ask(self._source.records, JOURNAL):
+            raise ConfigurationError(
+                "FROM: a copy into it was begun and has not been finished, so that it holds a part "
+                "only: finish that copy first"
+            )
         if await self._journal.begin():
             self._onlooker.say(
                 f"going on behind {self._journal.entry.timers:,} timers that are there already"
@@ -73,6 +79,10 @@ class Copy:
         if await self._journal.is_in(self._source):
             await self._journal.end()
             raise ConfigurationError("FROM and TO are the same database")
+        # Whoever started before the journal was there has a record by now; who comes later is
+        # kept out by the journal.
+        for nodes in self._nodes:
+            await nodes.check()
         await self._copy_records()
         await self._copy_timers()
         tally = await self._compare()

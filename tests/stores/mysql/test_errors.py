@@ -29,8 +29,6 @@ OTHER_ERRORS = [
     asyncio.IncompleteReadError(b"", 4),
     UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
     OverflowError("too large"),
-    RuntimeError("the handler is closed"),
-    IndexError("index out of range"),
 ]
 
 

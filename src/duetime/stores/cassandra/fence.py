@@ -9,7 +9,6 @@ will be, and reading tells which.
 import asyncio
 
 from duetime.stores.cassandra import statements as cql
-from duetime.stores.cassandra.errors import ENGINE_ERRORS
 from duetime.stores.cassandra.session import Session
 
 SETTLE_WITHIN = 5.0  # seconds
@@ -28,7 +27,9 @@ async def settle(session: Session, shard: int, epoch: int | None) -> bool:
             while True:
                 try:
                     await session.run(cql.FENCE, (after(epoch), shard, epoch))
-                except ENGINE_ERRORS:
+                except TimeoutError:
+                    raise
+                except Exception:  # noqa: BLE001 - whatever it was, it is not settled
                     await asyncio.sleep(PAUSE)
                 else:
                     return True  # written, or else the epoch is another already

@@ -184,7 +184,7 @@ class Lane:
             steps += piece.steps(ground)
         try:
             rows = await self._session.run_batch(steps)
-        except ENGINE_ERRORS as error:
+        except Exception as error:  # also what nobody knows that the driver throws
             if not may_have_begun(error):
                 raise
             self._is_known = False

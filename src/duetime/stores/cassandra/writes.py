@@ -7,7 +7,7 @@ from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED as ENDED
-from duetime.model import Attempt, Timer
+from duetime.model import Attempt, Status, Timer
 from duetime.stores import Change, Insert, Key
 from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.pieces import (
@@ -101,7 +101,9 @@ class Writes:
     def _ends_a_log(self, change: Change) -> bool:
         """Tell whether there are attempts that are to end with the timer, but do not know it."""
         progress = change.old.progress
-        is_first = progress.occurrence == 1 and progress.attempt <= 1
+        # One that is under way has no line yet; it gets one by this change, if at all.
+        tried = progress.attempt - (change.old.status is Status.EXECUTING)
+        is_first = progress.occurrence == 1 and tried <= 0
         return self._retention is not None and change.new.status in ENDED and not is_first
 
     async def _logs(self, timers: Sequence[str]) -> dict[str, list[Attempt]]:

@@ -6,6 +6,8 @@ the next one is written.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from duetime.errors import StoreUnavailable
@@ -36,15 +38,24 @@ class Changes:
         """Tell which were written."""
         answers = [False] * len(changes)
         for wave in waves(changes):
-            chosen = [change for _, change in wave]
-            await self._prepare(chosen)
-            written = await each(chosen, self._apply, self._width)
-            for (place, _), is_written in zip(wave, written, strict=True):
-                answers[place] = is_written
-            await self._clean_up(
-                [change for change, is_done in zip(chosen, written, strict=True) if is_done]
-            )
+            await self._prepare([change for _, change in wave])
+            won: list[Change] = []
+            try:
+                await each(wave, partial(self._apply_placed, answers, won), self._width)
+            except StoreUnavailable:
+                with suppress(StoreUnavailable):  # it is of no use to say more than that it failed
+                    await self._clean_up(won)
+                raise
+            await self._clean_up(won)
         return answers
+
+    async def _apply_placed(
+        self, answers: list[bool], won: list[Change], placed: tuple[int, Change]
+    ) -> None:
+        place, change = placed
+        if await self._apply(change):
+            answers[place] = True
+            won.append(change)
 
     async def _prepare(self, changes: Sequence[Change]) -> None:
         """Write what must lie beside the timers once they are what they shall become."""

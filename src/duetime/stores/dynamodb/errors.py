@@ -67,7 +67,13 @@ _MEANINGS = {
 }
 
 
+_LONGEST = 300  # characters of what AWS says that are passed on
+
+
 def unavailable(error: Refused | Lost | str) -> StoreUnavailable:
     """The error as the contract wants it, in a sentence fit for a log and for users."""
     known = _MEANINGS.get(error.code) if isinstance(error, Refused) else None
-    return StoreUnavailable(f"DynamoDB: {known} ({error})" if known else f"DynamoDB: {error}")
+    if known and isinstance(error, Refused):
+        # Not AWS's own words: those on a signature repeat the request, with the session's token.
+        return StoreUnavailable(f"DynamoDB: {known} ({error.code})")
+    return StoreUnavailable(f"DynamoDB: {str(error).partition(chr(10))[0][:_LONGEST]}")

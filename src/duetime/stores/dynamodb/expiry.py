@@ -49,9 +49,10 @@ class Expiry:
         return item
 
     async def revive(self, changes: Sequence[Change]) -> None:
-        """Before these are written: keep what lies beside timers that come back to life."""
-        if self._retention is None:
-            return
+        """Before these are written: keep what lies beside timers that come back to life.
+
+        Also without a retention: there may have been one when they finished.
+        """
         revived = [
             change.new
             for change in changes

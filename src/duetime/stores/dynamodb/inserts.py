@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from duetime import ids
+from duetime.errors import StoreUnavailable
 from duetime.model import Timer
 from duetime.stores import Insert, Key
 from duetime.stores.dynamodb import batches, beside, items, keys
@@ -14,6 +15,9 @@ from duetime.stores.dynamodb.items import Content, new_mark, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
+
+# How often an insert is tried that lost to a timer which was gone when it was looked for.
+_MOST_TRIES = 5
 
 
 class Inserts:
@@ -66,14 +70,17 @@ class Inserts:
             **self._expiry.attribute(timer),
             "m": text(new_mark()),
         }
-        while not (verdict := await self._put(insert, item)).is_written:
+        for _ in range(_MOST_TRIES):
+            verdict = await self._put(insert, item)
+            if verdict.is_written:
+                self._timers.hint(timer.id, place)
+                return None
             owner = await self._owner(timer, verdict.found or {})
             if owner is not None:
                 # Ids are never made twice: after a lost answer, this one is our own.
                 is_own = verdict.was_in_doubt and owner.id == timer.id
                 return None if is_own else owner
-        self._timers.hint(timer.id, place)
-        return None
+        raise StoreUnavailable("DynamoDB: timers with the same keys come and go all the time")
 
     async def _put(self, insert: Insert, item: Item) -> Verdict:
         condition = "attribute_not_exists(pk)"

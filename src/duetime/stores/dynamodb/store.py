@@ -124,22 +124,20 @@ class DynamoStore:
         return await events.read(self._calls, await self._shards.in_use(shards), after, limit)
 
     async def published(self, ids: Sequence[str]) -> None:
-        self._check_open()
-        await events.forget(self._calls, ids)
+        await self._to_its_end(events.forget(self._calls, ids))
 
     async def records(self, kind: str) -> list[Record]:
         self._check_open()
         return await records.read(self._quick, kind)
 
     async def put_record(self, old: Record | None, new: Record | None) -> bool:
-        self._check_open()
-        return await records.put(self._quick, old, new)
+        return await self._to_its_end(records.put(self._quick, old, new))
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         self._check_open()
         if self.traits.drops_by_itself:
             return 0
-        return await self._walks.purge(shards, before, limit)
+        return await self._to_its_end(self._walks.purge(shards, before, limit))
 
     async def announce(self, news: News) -> None:  # noqa: ARG002
         """Drop them: there is no way to pass them on."""

@@ -10,7 +10,7 @@ from duetime.stores import Page, Query
 from duetime.stores.dynamodb import batches, items, keys
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.crowd import each
-from duetime.stores.dynamodb.items import integer, text
+from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
@@ -18,6 +18,7 @@ from duetime.stores.dynamodb.timers import Timers
 from duetime.stores.portions import portions
 from duetime.stores.walking import Part, walk
 
+_SHORTEST = 200  # items that are looked at in one page, if there are so many
 _PORTION = 16 * 1024 * 1024  # bytes of timers that are read at once, more or less
 
 
@@ -68,8 +69,9 @@ class Walks:
             },
             "ScanIndexForward": not is_descending,
         }
-        async for page in pages(self._calls, limit + 1, **query):
-            there = [item for item in page if item["sk"]["S"] != after][:limit]
+        # Not too few at once: many may be of timers that are gone.
+        async for page in pages(self._calls, max(limit + 1, _SHORTEST), **query):
+            there = [item for item in page if item["sk"]["S"] != after]
             found = await self._timers.of(there)
             order = [found[item["sk"]["S"]] for item in there if item["sk"]["S"] in found]
             for part in portions(order, items.weight_of, heaviest=_PORTION, longest=limit):
@@ -101,8 +103,8 @@ class Walks:
         verdict = await self._calls.write(
             "DeleteItem",
             Key=Place.of(item).key,
-            ConditionExpression="v = :v",
-            ExpressionAttributeValues={":v": integer(items.version_of(item))},
+            ConditionExpression="m = :m",  # no other timer has had this mark, nor will have
+            ExpressionAttributeValues={":m": item["m"]},
         )
         # After a lost answer: it is gone, as was asked.
         if not (verdict.is_written or (verdict.was_in_doubt and verdict.found is None)):

@@ -11,6 +11,7 @@ import msgspec
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import PyreqwestError
 
+from duetime.errors import StoreUnavailable
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.credentials import Chain
 from duetime.stores.dynamodb.errors import Lost, Refused
@@ -58,7 +59,10 @@ class Wire:
 
     async def _exchange(self, operation: str, body: bytes, within: float) -> Answer:
         target = f"{_API}.{operation}"
-        credentials = await self._chain.credentials()
+        try:
+            credentials = await self._chain.credentials()
+        except StoreUnavailable as error:
+            raise Lost(str(error), was_sent=False) from error
         headers = self._signer.headers(credentials, target, body, datetime.now(UTC))
         try:
             request = (

@@ -26,10 +26,16 @@ CONNECT_WITHIN = 5.0
 ANSWER_WITHIN = 15.0
 QUICK_WITHIN = 3.0  # for a heartbeat: a third of what a node is given by default
 
-# Connections beside those for timers: heartbeats, barriers, news, and one to settle with.
-_OTHERS = 4
+# Connections beside those for timers and for lists: heartbeats, barriers, news, and some to settle
+# with. Each has its own, so that none waits behind what is busy.
+_OTHERS = 8
 
 DURABLE = WriteConcern("majority", j=True)
+
+
+def searches_at_once(address: Address) -> int:
+    """How many lists may be asked for at once: they may take long."""
+    return max(address.pool_size // 3, 1)
 
 
 def connect(address: Address) -> Client:
@@ -37,7 +43,7 @@ def connect(address: Address) -> Client:
     wait = int(CONNECT_WITHIN * 1000)
     return AsyncMongoClient(
         address.uri,
-        maxPoolSize=address.pool_size + _OTHERS,
+        maxPoolSize=address.pool_size + searches_at_once(address) + _OTHERS,
         connectTimeoutMS=wait,
         serverSelectionTimeoutMS=wait,
         waitQueueTimeoutMS=wait,

@@ -90,6 +90,9 @@ class Listener:
                     async with asyncio.timeout(SILENT_FOR):
                         document = await anext(cursor)
                 except StopAsyncIteration:  # nothing new for a while
+                    if is_old:  # the mark was lost, or pushed out: all that is old has been read
+                        is_old = False
+                        self._tell(News(is_about_nodes=True))
                     continue
                 if not is_old:
                     self._on_news(document)

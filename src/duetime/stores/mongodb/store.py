@@ -22,6 +22,7 @@ from duetime.stores.mongodb.connection import (
     Session,
     connect,
     database_of,
+    searches_at_once,
 )
 from duetime.stores.mongodb.errors import ENGINE_ERRORS, meaning, translated, was_never_sent
 from duetime.stores.mongodb.fate import settle
@@ -62,7 +63,7 @@ class MongodbStore:
         self._opened: _Open | None = None
         self._lane = Lane(address.pool_size, ANSWER_WITHIN)
         # A search may take long. Some connections are always left to those who cannot wait.
-        self._searching = Lane(max(address.pool_size // 3, 1), ANSWER_WITHIN)
+        self._searching = Lane(searches_at_once(address), ANSWER_WITHIN)
         self._quick = Lane(1, QUICK_WITHIN)
         self._barriers = Lane(1, ANSWER_WITHIN)
         self._barrier = Barrier(self._barriers)
@@ -166,11 +167,13 @@ class MongodbStore:
     async def _read(self, lane: Lane, work: Callable[[Session], Awaitable[T]]) -> T:
         """Read what is no older than anything that was acknowledged before."""
         database = self._open().database
-        newest = await self._barrier.passed(database)
+        # The barrier is a write, which has no place in a database that is taken as it is.
+        newest = None if self._must_exist else await self._barrier.passed(database)
 
         async def from_there_on() -> T:
             async with database.client.start_session(causal_consistency=True) as session:
-                session.advance_operation_time(newest)
+                if newest is not None:
+                    session.advance_operation_time(newest)
                 return await work(session)
 
         return await lane.run(from_there_on)

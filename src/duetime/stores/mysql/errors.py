@@ -7,15 +7,13 @@ from asyncmy import errors
 
 from duetime.errors import StoreUnavailable
 
-_ENGINE_ERRORS = (
+ENGINE_ERRORS = (
     errors.MySQLError,
     OSError,
     TimeoutError,
     EOFError,
     UnicodeError,
     OverflowError,
-    RuntimeError,  # the driver's, of a transport that is gone
-    IndexError,  # the driver's, of an answer that was cut short
 )
 
 DUPLICATE = 1062
@@ -79,5 +77,5 @@ def translated() -> Iterator[None]:
     """Let no error of the engine's own out."""
     try:
         yield
-    except _ENGINE_ERRORS as error:
+    except ENGINE_ERRORS as error:
         raise StoreUnavailable(f"MySQL: {meaning(error)}") from error

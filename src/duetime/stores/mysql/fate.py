@@ -13,7 +13,7 @@ import asyncio
 from asyncmy import errors
 
 from duetime.stores.mysql.address import Address
-from duetime.stores.mysql.errors import number_of
+from duetime.stores.mysql.errors import ENGINE_ERRORS, number_of
 from duetime.stores.mysql.session import Session, Whereabouts, connect
 
 # Seconds to end a session in, and between two looks whether it is gone.
@@ -38,7 +38,7 @@ async def settle(address: Address, lost: Whereabouts) -> bool:
                     await asyncio.sleep(LOOK_EVERY)
             finally:
                 session.close()
-    except (errors.MySQLError, OSError, TimeoutError):
+    except ENGINE_ERRORS:
         return False
     return True
 

@@ -91,6 +91,9 @@ class Pool:
             raise
 
     def _take_back(self, session: Session) -> None:
+        if session.is_spoiled:  # and so are the others, which lead to the same server
+            while self._idle:
+                self._idle.pop().close()
         if session.may_go_on or session.is_closed:
             session.close()
         else:
@@ -112,6 +115,7 @@ async def _worked(session: Session, work: Callable[[Session], Awaitable[T]]) -> 
                 await session.ask("ROLLBACK")
                 session.may_go_on = False
         if spoils_connection(error):
+            session.is_spoiled = True
             session.close()
         raise
     session.may_go_on = False

@@ -52,14 +52,14 @@ async def check_up_to_date(session: Session, database: str, known: list[Migratio
 async def _migrate_alone(session: Session, database: str, known: list[Migration]) -> None:
     """Of ten nodes that start at once one makes the tables; the others then find them made."""
     lock = f"duetime-schema-{hashlib.sha256(database.encode()).hexdigest()[:32]}"
-    await session.ask(
-        session.dialect.limit(MIGRATE_WITHIN),
-        f"SET SESSION lock_wait_timeout = {MIGRATE_WITHIN:.0f}",
-    )
-    [(is_ours,)] = await session.rows(f"SELECT GET_LOCK('{lock}', {MIGRATE_WITHIN:.0f})")
-    if not is_ours:
-        raise StoreUnavailable("MySQL: another node has been making the tables for ten minutes")
     try:
+        await session.ask(
+            session.dialect.limit(MIGRATE_WITHIN),
+            f"SET SESSION lock_wait_timeout = {MIGRATE_WITHIN:.0f}",
+        )
+        [(is_ours,)] = await session.rows(f"SELECT GET_LOCK('{lock}', {MIGRATE_WITHIN:.0f})")
+        if not is_ours:
+            raise StoreUnavailable("MySQL: another node has been making the tables for ten minutes")
         newest = await _newest(session, known)
         await session.ask(
             "CREATE TABLE IF NOT EXISTS schema_history (number INT NOT NULL PRIMARY KEY, "

@@ -2,9 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from asyncmy import errors
 from asyncmy.connection import Connection
 
 from duetime.stores.mysql.address import Address
@@ -14,6 +16,8 @@ from duetime.stores.mysql.dialect import Dialect, dialect_of
 CONNECT_WITHIN = 5.0
 LOCK_WITHIN = 5.0
 ANSWER_WITHIN = 15.0
+
+_LOST = 2013  # the client's number for a connection that was lost
 
 _SEVERAL_STATEMENTS = 1 << 16  # the protocol's flag: a packet may hold several
 
@@ -53,6 +57,7 @@ class _Line(Connection):
         if self._transport is not None:
             self._transport.abort()
         self.close()
+        self._connected = False
 
 
 class Whereabouts(NamedTuple):
@@ -71,6 +76,7 @@ class Session:
         self.whereabouts = Whereabouts("", "")
         self.largest = 0  # bytes in a packet
         self.may_go_on = False  # the server may still be at work on something
+        self.is_spoiled = False  # it leads to a server that takes no writes
 
     @property
     def is_closed(self) -> bool:
@@ -93,16 +99,28 @@ class Session:
         packet = b";".join(
             each if isinstance(each, bytes) else each.encode() for each in statements
         )
-        cursor: Any = self._line.cursor()
-        await cursor.execute(packet)
-        answers = [Answer(await cursor.fetchall(), cursor.rowcount)]
-        while await cursor.nextset():
-            answers.append(Answer(await cursor.fetchall(), cursor.rowcount))
+        with _understood():
+            cursor: Any = self._line.cursor()
+            await cursor.execute(packet)
+            answers = [Answer(await cursor.fetchall(), cursor.rowcount)]
+            while await cursor.nextset():
+                answers.append(Answer(await cursor.fetchall(), cursor.rowcount))
         return answers
 
     async def rows(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """The rows that a question is answered with."""
         return (await self.ask(statement))[0].rows
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Make one error of all that the driver raises over a line or an answer that is broken."""
+    try:
+        yield
+    except (errors.MySQLError, OSError, EOFError):
+        raise
+    except Exception as error:
+        raise errors.OperationalError(_LOST, f"the answer was cut short: {error!r}") from error
 
 
 async def connect(address: Address) -> Session:
@@ -121,7 +139,8 @@ async def connect(address: Address) -> Session:
     )
     try:
         async with asyncio.timeout(CONNECT_WITHIN):
-            await line.connect()
+            with _understood():
+                await line.connect()
             return await _ready(line)
     except BaseException:
         line.abort()
