@@ -3,6 +3,7 @@
 import pytest
 
 from duetime.cli.places import digest_of, place_of
+from duetime.errors import ConfigurationError
 
 SAME = [
     ("sqlite:///data/a.db", "sqlite:///./data/../data/a.db"),
@@ -37,3 +38,11 @@ def test_a_relative_path_is_a_place_in_this_folder(tmp_path, monkeypatch):
     """So a copy can be resumed from another one, by the whole path."""
     assert place_of("sqlite:///a.db") == place_of(f"sqlite:///{tmp_path}/a.db")
     assert place_of("sqlite:///a.db") == place_of(f"sqlite:////{tmp_path}/a.db")
+
+
+@pytest.mark.parametrize("url", ["mysql://u:pa[s3cret]x@h/d", "mysql://u:s3cret\u2100@h/d"])
+def test_a_url_that_cannot_be_read_is_not_repeated(url):
+    """Not even the part that is wrong: it may be of a password."""
+    with pytest.raises(ConfigurationError, match="cannot be read") as refused:
+        place_of(url)
+    assert "s3cret" not in str(refused.value)

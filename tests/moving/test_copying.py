@@ -307,3 +307,13 @@ async def test_a_store_that_stays_away_ends_the_copy(clock, source, target):
     with pytest.raises(StoreUnavailable, match="failed before it was done"):
         await copied(source, flaky, clock)
     assert clock.monotonic() - began > 60
+
+
+async def test_a_source_that_is_half_full_is_refused(clock, source, target):
+    """What a copy that was cut off has left out would be lost, and nobody told."""
+    await furnished(source, 10)
+    await source.put_record(None, Record(kind="copy", name="of another", data=b"{}"))
+    with pytest.raises(ConfigurationError, match="FROM: a copy into it was begun"):
+        await copied(source, target, clock)
+    assert await target.scan(None, 1) == []
+    assert await target.records("copy") == []

@@ -109,3 +109,18 @@ async def test_what_ended_before_there_was_a_retention_is_purged(cassandra_url, 
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
     assert await store.get([timer.id]) == [None]
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
+
+
+async def test_a_timer_that_is_canceled_after_a_failure_takes_its_log_along(
+    cassandra_url, open_store, somebody
+):
+    """Its first attempt was logged while it lived, and ends with it."""
+    store = await open_store(cassandra_url, retention=DAY)
+    timer = make_timer()
+    await insert(store, timer)
+    first = claimed(timer)
+    again = model.release(first, NOW, was_sent=True)
+    assert all(await store.apply([Change(timer, first), Change(first, again, make_attempt(first))]))
+    assert await store.apply([Change(again, model.cancel(again, NOW))]) == [True]
+    lives = lifetimes(somebody, timer)
+    assert lives[4] is not None

@@ -134,3 +134,23 @@ async def test_a_server_that_is_killed(own_server: OwnServer, open_store):
     is_over.set()
     await asyncio.gather(*writers)
     assert await store.get([timer.id for timer in written]) == written
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+async def test_whatever_the_driver_throws_is_settled(cassandra, monkeypatch, is_settled):
+    """An error that nobody knows may come in the middle, and what was begun may still land."""
+    timer = make_timer()
+    await insert(cassandra, timer)
+    lane = cassandra._rooms.lanes.known(timer.shard)
+
+    async def broken(*_):
+        raise AssertionError("the answer makes no sense")
+
+    async def settle(*_):
+        return is_settled
+
+    monkeypatch.setattr(lane._session, "run_batch", broken)
+    monkeypatch.setattr("duetime.stores.cassandra.lane.settle", settle)
+    with pytest.raises(StoreUnavailable) as raised:
+        await cassandra.apply([claim_of(timer)])
+    assert isinstance(raised.value, Unanswered) is not is_settled

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from duetime import ids, model
 from duetime.stores import Change, Query
+from duetime.stores.dynamodb import items
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.store import DynamoStore
@@ -106,3 +107,40 @@ async def test_a_timer_that_was_half_dropped_is_gone(dropping, dynamodb_url):
     again = timer_of(HEAVY, has_key=True, timer_id=timer.timer_id)
     await insert(dropping, again)
     assert await dropping.get_by_key([key_of(again)]) == [again]
+
+
+async def test_a_timer_that_finished_under_a_retention_comes_back_without_one(
+    dropping, dynamodb, dynamodb_url
+):
+    """What lies beside it was told to go, and is kept, although nothing is dropped any more."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dropping, timer)
+    done = await fired(dropping, timer)
+    again = model.replace(done, NOW, spec=done.spec, execute_at=NOW, fingerprint=None)
+    assert await dynamodb.apply([Change(done, again)]) == [True]
+    assert await expiries(dynamodb_url) == [None] * 3
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3, 7])
+async def test_a_timer_behind_those_that_were_dropped_is_found(dynamodb, dynamodb_url, gone):
+    """The places of their ids stay a week longer, and are passed over, however many there are."""
+    dropped = [timer_of(has_key=True, created_at=NOW + place) for place in range(gone)]
+    left = timer_of(has_key=True, created_at=NOW + gone)
+    await insert(dynamodb, *dropped, left)
+    for item in await everything(dynamodb_url):
+        if item.get("i", {}).get("S") in {timer.id for timer in dropped}:
+            await ask(dynamodb_url, "DeleteItem", Key={"pk": item["pk"], "sk": item["sk"]})
+    for limit in (1, 2, 3):
+        assert await dynamodb.scan(None, limit) == [left]
+    page = await dynamodb.search(Query(tenant="default", limit=1, descending=False))
+    assert page.timers == [left]
+
+
+async def test_who_has_the_key_since_is_not_dropped_with_the_one_before(dynamodb, dynamodb_url):
+    """A timer is dropped by its mark, which is nobody else's, and not by its version."""
+    old = timer_of(has_key=True)
+    await insert(dynamodb, old)
+    [item] = [item for item in await everything(dynamodb_url) if items.is_timer(item)]
+    stale = {**item, "m": {"S": "of another timer"}}
+    assert not await dynamodb._walks._drop(stale)
+    assert await dynamodb.get([old.id]) == [old]

@@ -8,7 +8,7 @@ from pymongo import AsyncMongoClient
 
 from duetime.errors import ConfigurationError
 from duetime.stores.mongodb.address import Address
-from duetime.stores.mongodb.connection import database_of
+from duetime.stores.mongodb.connection import connect, database_of
 from duetime.stores.mongodb.schema import HISTORY, STEPS, TIMERS, migrate
 from duetime.stores.mongodb.store import MongodbStore
 from tests.factories import insert, make_timer
@@ -110,3 +110,19 @@ async def test_two_databases_of_one_server_are_two_worlds(mongodb, new_url):
     assert await other.get([timer.id]) == [None]
     assert database_of(other._client, other._address).name != mongodb._address.database
     await other.close()
+
+
+async def test_what_must_exist_is_only_read(new_url):
+    """No write comes from looking: not even that by which reads are made to see the newest."""
+    made = MongodbStore(Address.parse(new_url))
+    await made.migrate()
+    async with connect(Address.parse(new_url)) as client:
+        database = database_of(client, Address.parse(new_url))
+        before = await database["fences"].count_documents({})
+        store = MongodbStore(Address.parse(new_url), must_exist=True)
+        await store.migrate()
+        assert await store.records("node") == []
+        assert await store.get(["x"]) == [None]
+        assert await database["fences"].count_documents({}) == before
+    await store.close()
+    await made.close()

@@ -190,3 +190,35 @@ async def test_the_rights_on_one_database_are_enough(mysql_url, somebody, lent):
     finally:
         await store.close()
         await somebody(f"DROP USER {name}@'%'")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("gone"), IndexError("short"), AssertionError()])
+async def test_whatever_the_driver_throws_is_a_lost_answer(mysql, error, monkeypatch):
+    """An answer that it cannot make sense of is an answer that was lost."""
+    timer = make_timer()
+    await insert(mysql, timer)
+
+    def broken(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(mysql._pool._idle[-1]._line), "cursor", broken)
+        with pytest.raises(Unanswered):  # who would settle it meets the same
+            await mysql.apply([claim_of(timer)])
+    assert await mysql.get([timer.id]) == [timer]
+
+
+async def test_a_server_that_takes_no_writes_is_left_with_all_sessions(mysql):
+    """Those at rest lead to the same one, and would go on reading what is old."""
+    await asyncio.gather(*(mysql.ping() for _ in range(3)))
+    assert len(mysql._pool._idle) > 1
+    before = list(mysql._pool._idle)
+
+    async def refused(_):
+        raise errors.OperationalError(1290, "running with --read-only")
+
+    with pytest.raises(StoreUnavailable, match="it is a replica"):
+        await mysql._pool.run(refused)
+    assert mysql._pool._idle == []
+    assert all(session.is_closed for session in before)
+    await mysql.ping()
