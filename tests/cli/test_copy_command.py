@@ -14,6 +14,7 @@ from duetime.stores.opening import open_store
 from tests.factories import insert, make_spec, make_timer, with_spec
 from tests.moving.houses import furnished, holdings
 from tests.ports import free_port
+from tests.servers.kinds import KINDS
 from tests.system.service import ServiceProcess
 
 FROM = "sqlite:///from.db"
@@ -79,10 +80,11 @@ def test_the_source_stays_as_it_is(run, tmp_path):
 
 
 @pytest.mark.slow
-async def test_there_and_back_is_the_same(spawn, fresh_database):
-    """From SQLite to PostgreSQL and on to SQLite, by URLs that are in the environment only."""
-    url = await fresh_database("postgres-18")
-    await fill(FROM, 1_500)
+@pytest.mark.parametrize("engine", KINDS)
+async def test_there_and_back_is_the_same(spawn, fresh_database, engine):
+    """From SQLite to each engine and back again, by URLs that are in the environment only."""
+    url = await fresh_database(engine)
+    await fill(FROM, 600)
     lines = []
     for variables in ({"COPY_FROM": FROM, "COPY_TO": url}, {"COPY_FROM": url, "COPY_TO": TO}):
         process = await asyncio.to_thread(spawn, "copy", "-", "-", **variables)

@@ -77,6 +77,15 @@ class Campaign:
             ask.verdict in {Verdict.DOUBTFUL, Verdict.UNWRITTEN} for ask in self.history.asks
         )
 
+    @property
+    def touched(self) -> int:
+        """How many requests were under way when a fault began; a driver may see them through."""
+        return sum(
+            ask.began <= fault.start <= ask.answered
+            for fault in self.faults
+            for ask in self.history.asks
+        )
+
     async def settled(self) -> None:
         """Wait until everything that must arrive has, and everything is written down.
 

@@ -47,7 +47,7 @@ async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
                 await campaign.cluster.ready()
             await campaign.recovered()
     assert campaign.violations() == []
-    assert campaign.failed > 0
+    assert campaign.touched > 0
 
 
 @pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)

@@ -12,6 +12,7 @@ from duetime.stores import Change, Insert, Query
 from duetime.stores.cassandra import lane as lanes
 from duetime.stores.cassandra.crowd import Crowd
 from tests.factories import claim_of, claimed, insert, make_attempt, make_spec, make_timer
+from tests.system.service import eventually
 
 
 def heavy(size):
@@ -51,19 +52,26 @@ async def test_two_stores_open_one_shard(open_store, cassandra_url):
 
 
 async def test_what_comes_meanwhile_shares_a_batch(cassandra, monkeypatch):
-    """A hundred that come at once for one shard take a handful of batches."""
+    """All that waits for a shard when a batch of it has ended goes with the next one."""
     lane = cassandra._rooms.lanes._lane(9)
     sizes: list[int] = []
+    may_end = asyncio.Event()
     original = lane._try
 
-    async def counting(pieces):
+    async def held_back(pieces):
         sizes.append(len(pieces))
+        await may_end.wait()
         return await original(pieces)
 
-    monkeypatch.setattr(lane, "_try", counting)
-    await asyncio.gather(*(insert(cassandra, make_timer(shard=9)) for _ in range(100)))
-    assert sum(sizes) == 100
-    assert len(sizes) <= 5
+    async def all_wait():
+        return sum(sizes) + len(lane._waiting) == 100
+
+    monkeypatch.setattr(lane, "_try", held_back)
+    writes = [asyncio.create_task(insert(cassandra, make_timer(shard=9))) for _ in range(100)]
+    await eventually(all_wait, "all hundred to wait", every=0.01)
+    may_end.set()
+    await asyncio.gather(*writes)
+    assert sizes == [sizes[0], 100 - sizes[0]]
 
 
 async def test_a_timer_of_eight_megabytes(cassandra):
