@@ -38,6 +38,9 @@ class _Text(logging.Formatter):
         return line
 
 
+_DRIVERS = ("asyncmy", "asyncpg", "botocore", "cassandra", "pymongo")
+
+
 def configure(level: str, style: str, *, worker: int | None = None) -> None:
     """Send all logs to standard error; each line tells which worker wrote it, where there are."""
     handler = logging.StreamHandler(sys.stderr)
@@ -45,6 +48,9 @@ def configure(level: str, style: str, *, worker: int | None = None) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # What it says of its own start and stop, we say ourselves.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.root.level))
+    # What goes wrong with a database, its store says in its own words.
+    for driver in _DRIVERS:
+        logging.getLogger(driver).setLevel(max(logging.ERROR, logging.root.level))
 
 
 def _time(record: logging.LogRecord) -> str:
