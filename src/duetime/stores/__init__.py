@@ -69,6 +69,16 @@ class Change(msgspec.Struct, frozen=True):
     attempt: Attempt | None = None
     events: tuple[Event, ...] = ()
 
+    @property
+    def is_rewriting(self) -> bool:
+        """Tell whether what the user asked for has changed, or only how far it has come."""
+        old, new = self.old, self.new
+        return (
+            new.spec is not old.spec
+            or new.execute_at != old.execute_at
+            or new.fingerprint != old.fingerprint
+        )
+
 
 class Due(NamedTuple):
     """A place in the order of waking: rows at or before it have been seen."""

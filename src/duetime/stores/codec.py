@@ -6,12 +6,13 @@ for byte.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Raw
 
+from duetime import ids
 from duetime.clock import Millis
 from duetime.model import (
     UNTRIED,
@@ -168,6 +169,16 @@ def to_attempt(row: AttemptRow) -> Attempt:
         next_at=row[6],
         outcome=row[7],
     )
+
+
+def shard_set(shards: Collection[int]) -> bytes | None:
+    """The shards as a set of bits; None where all are meant, which needs no filter."""
+    if len(shards) == ids.SHARDS:
+        return None
+    bits = bytearray(ids.SHARDS // 8)
+    for shard in shards:
+        bits[shard >> 3] |= 1 << (shard & 7)
+    return bytes(bits)
 
 
 def prefix_end(prefix: str) -> str | None:

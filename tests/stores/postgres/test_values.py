@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from duetime import ids
 from duetime.stores import Change, Insert, Query, Record
-from duetime.stores.postgres.values import columns, escaped, shard_set, unescaped
+from duetime.stores.codec import shard_set
+from duetime.stores.postgres.values import columns, escaped, unescaped
 from tests.factories import (
     NOW,
     claimed,

@@ -11,6 +11,7 @@ import msgspec
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import PyreqwestError
 
+from duetime.clock import SystemClock
 from duetime.errors import StoreUnavailable
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.credentials import Chain
@@ -40,6 +41,7 @@ class Wire:
         self._signer = Signer(urlsplit(address.endpoint).netloc, address.region)
         self._places = asyncio.Semaphore(size)
         self._size = size
+        self._clock = SystemClock()  # AWS takes no signature that is minutes old
         self._client: Client | None = None
 
     async def call(self, operation: str, arguments: Mapping[str, Any], within: float) -> Answer:
@@ -63,7 +65,8 @@ class Wire:
             credentials = await self._chain.credentials()
         except StoreUnavailable as error:
             raise Lost(str(error), was_sent=False) from error
-        headers = self._signer.headers(credentials, target, body, datetime.now(UTC))
+        now = datetime.fromtimestamp(self._clock.now() / 1000, UTC)
+        headers = self._signer.headers(credentials, target, body, now)
         try:
             request = (
                 self._opened()

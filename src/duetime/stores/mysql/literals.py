@@ -7,6 +7,7 @@ escape, and none can hide in another.
 from collections.abc import Collection, Iterable
 
 from duetime import ids
+from duetime.stores.codec import shard_set
 
 
 def text(value: str) -> str:
@@ -52,9 +53,7 @@ def listed(values: Iterable[str]) -> str:
 
 def in_shards(shards: Collection[int]) -> str:
     """The condition on the shard: a look at one bit, however many shards are asked for."""
-    if len(shards) == ids.SHARDS:
+    bits = shard_set(shards)
+    if bits is None:
         return ""
-    bits = bytearray(ids.SHARDS // 8)
-    for shard in shards:
-        bits[shard >> 3] |= 1 << (shard & 7)
-    return f" AND ORD(SUBSTR({data(bytes(bits))}, (shard >> 3) + 1, 1)) & (1 << (shard & 7))"
+    return f" AND ORD(SUBSTR({data(bits)}, (shard >> 3) + 1, 1)) & (1 << (shard & 7))"

@@ -84,7 +84,7 @@ class _Changed(msgspec.Struct):
             place,
             change,
             statements.state_row(new),
-            statements.timer_row(new) if _is_rewritten(change) else None,
+            statements.timer_row(new) if change.is_rewriting else None,
             None if change.attempt is None else statements.attempt_row(change.attempt),
             statements.event_rows(change.events),
             statements.tag_rows(new) if new.spec.tags != old.spec.tags else None,
@@ -346,13 +346,3 @@ def _check_sizes(session: Session, written: Sequence[_Written]) -> None:
 
 def _key(timer: Timer) -> tuple[str, str, str]:
     return timer.tenant, timer.group, timer.timer_id
-
-
-def _is_rewritten(change: Change) -> bool:
-    """Tell whether what the user asked for has changed, or only how far it has come."""
-    old, new = change.old, change.new
-    return (
-        new.spec is not old.spec
-        or new.execute_at != old.execute_at
-        or new.fingerprint != old.fingerprint
-    )

@@ -15,13 +15,13 @@ from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.codec import shard_set
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.news import ANNOUNCING, Listener, channel_of, payloads
 from duetime.stores.postgres.pool import Pool
 from duetime.stores.postgres.reads import Reads
 from duetime.stores.postgres.schema import MIGRATE_WITHIN, check_up_to_date, migrate
 from duetime.stores.postgres.traits import TRAITS
-from duetime.stores.postgres.values import shard_set
 from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import migrations
 

@@ -4,7 +4,7 @@ Its texts cannot hold U+0000, which JSON can. So that character and the next one
 written as two, in a way that keeps the order of texts; all others stand for themselves.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from duetime import ids
@@ -39,13 +39,3 @@ def columns(rows: Sequence[tuple[Any, ...]], width: int = 0) -> list[list[Any]]:
 def uuids(texts: Iterable[str]) -> list[str]:
     """Those of the texts that are ids at all, once each: the others are nobody's."""
     return [text for text in dict.fromkeys(texts) if ids.is_uuid(text)]
-
-
-def shard_set(shards: Collection[int]) -> bytes | None:
-    """The shards as a set of bits; None where all are meant, which needs no filter."""
-    if len(shards) == ids.SHARDS:
-        return None
-    bits = bytearray(ids.SHARDS // 8)
-    for shard in shards:
-        bits[shard >> 3] |= 1 << (shard & 7)
-    return bytes(bits)

@@ -125,8 +125,8 @@ class Writes:
         """Compare and set: tell for each change whether it was written."""
         won = [False] * len(changes)
         for wave in waves(changes):
-            moved = [placed for placed in wave if not _is_rewritten(placed[1])]
-            rewritten = [placed for placed in wave if _is_rewritten(placed[1])]
+            moved = [placed for placed in wave if not placed[1].is_rewriting]
+            rewritten = [placed for placed in wave if placed[1].is_rewriting]
             for alike, is_rewriting in ((moved, False), (rewritten, True)):
                 for start in range(0, len(alike), LONGEST):
                     part = alike[start : start + LONGEST]
@@ -268,16 +268,6 @@ class Writes:
 
 def _key(timer: Timer) -> tuple[str, str, str]:
     return timer.tenant, timer.group, timer.timer_id
-
-
-def _is_rewritten(change: Change) -> bool:
-    """Tell whether what the user asked for has changed, or only how far it has come."""
-    old, new = change.old, change.new
-    return (
-        new.spec is not old.spec
-        or new.execute_at != old.execute_at
-        or new.fingerprint != old.fingerprint
-    )
 
 
 def _timer_values(timer: Timer) -> tuple[Any, ...]:
