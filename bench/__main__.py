@@ -1,7 +1,6 @@
 """The command: runs the workloads one after the other, and ends with one table."""
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -11,8 +10,9 @@ from typing import Any
 import msgspec
 import uvloop
 
+from bench.backlog import spread_over
 from bench.databases import opening
-from bench.figure import Figure, typical
+from bench.figure import Figure, on_shards, typical
 from bench.machine import describe, disk_of
 from bench.progress import Progress
 from bench.servers import sink
@@ -28,12 +28,20 @@ examples:
   python -m bench                                    everything, on SQLite
   python -m bench --quick --store postgres           a first look at PostgreSQL
   python -m bench --store postgres --only w1,w2 --runs 5
+  python -m bench --store cassandra --only w4 --shards 1,16,256
   python -m bench --store postgresql://user:password@host:5432/database
 
 An engine by name is a server of its own, which waits for the disk, with its data on the one that is
 measured. A server that you name by its URL gets schemas, databases, keyspaces or tables that are
 called bench_... and dropped again; what it uses of the processors cannot be seen from here.
 """
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,16,256")
+    return tuple(map(int, parts))
 
 
 def _options() -> argparse.Namespace:
@@ -49,10 +57,14 @@ def _options() -> argparse.Namespace:
         help=f"{', '.join(opening.NAMES)} (sqlite unless told), or the URL of a server",
     )
     parser.add_argument(
-        "--shards", type=int, help="over how many shards timers are spread (NUM_SHARDS)"
+        "--shards",
+        type=_numbers,
+        help="over how many shards timers are spread (NUM_SHARDS); 1,16,256 measures each",
     )
     parser.add_argument(
-        "--pending", help="w4: how many timers are far from due, such as 10000,1000000"
+        "--pending",
+        type=_numbers,
+        help="w4: how many timers are far from due, such as 10000,1000000",
     )
     parser.add_argument("--turns", type=int, help="w4: how many turns each of these takes")
     parser.add_argument("--only", help=f"some of {','.join(WORKLOADS)}, comma-separated")
@@ -85,10 +97,14 @@ async def _measure(
         machine |= await databases.describe()
         sizes = _sizes(options, QUICK if options.quick else SIZES[databases.kind])
         stage = Stage(databases, receiver, progress, sizes)
-        for name in options.names:
-            workload, usual_runs = WORKLOADS[name]
-            runs = options.runs or (1 if options.quick else usual_runs)
-            figures += typical([await workload(stage) for _ in range(runs)])
+        for shards in options.shards or [databases.num_shards]:
+            spread_over(shards)
+            measured: list[Figure] = []
+            for name in options.names:
+                workload, usual_runs = WORKLOADS[name]
+                runs = options.runs or (1 if options.quick else usual_runs)
+                measured += typical([await workload(stage) for _ in range(runs)])
+            figures += [on_shards(shards, f) for f in measured] if options.shards else measured
     return machine, figures
 
 
@@ -96,7 +112,7 @@ def _sizes(options: argparse.Namespace, usual: Sizes) -> Sizes:
     """How much to do, as far as that was said."""
     told: dict[str, Any] = {}
     if options.pending:
-        told["pending"] = tuple(map(int, options.pending.split(",")))
+        told["pending"] = options.pending
     if options.turns:
         told["turns"] = options.turns
     return msgspec.structs.replace(usual, **told)
@@ -106,8 +122,6 @@ def main() -> int:
     """Run what was asked for; the answer is the exit code."""
     options = _options()
     RESULTS.mkdir(exist_ok=True)
-    if options.shards is not None:
-        os.environ["NUM_SHARDS"] = str(options.shards)  # for the nodes, and for what is filled in
     started = time.time()
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="data-", dir=options.data or RESULTS) as folder:
@@ -131,7 +145,6 @@ def main() -> int:
             return 1
     progress.end()
     path = options.json or RESULTS / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime(started))
-    machine["shards"] = os.environ.get("NUM_SHARDS") or "as the store would have it"
     content = {"machine": machine, "quick": options.quick, "figures": figures}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
     for name, value in machine.items():

@@ -13,14 +13,14 @@ from duetime.model import HttpCallback, Spec, Timer
 YEAR = 365 * 86_400_000
 
 
-def num_shards() -> int:
-    """Over how many shards timers are spread: what the nodes that are measured are told too."""
-    return int(os.environ.get("NUM_SHARDS") or 256)
+def spread_over(shards: int) -> None:
+    """Say over how many shards timers are spread: here, and by all processes that follow."""
+    os.environ["NUM_SHARDS"] = str(shards)
 
 
 def far_timers(count: int, sink_port: int) -> Iterator[Timer]:
     """Timers that are due some time between tomorrow and in a year, in no order."""
-    shards = num_shards()
+    shards = int(os.environ.get("NUM_SHARDS", "256"))
     now = now_ms()
     chance = random.Random(count)
     url = f"http://127.0.0.1:{sink_port}/hook"

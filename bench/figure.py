@@ -51,6 +51,11 @@ class Figure(msgspec.Struct, kw_only=True, omit_defaults=True):
         return None if self.aim is None else self.aim.is_met(self.measured, self.ceiling)
 
 
+def on_shards(shards: int, figure: Figure) -> Figure:
+    """The same, with the number of shards in its name."""
+    return msgspec.structs.replace(figure, what=f"{figure.what}, shards: {shards}")
+
+
 def typical(runs: list[list[Figure]]) -> list[Figure]:
     """Of each figure over several runs the one whose ratio, or else whose value, is the median.
 

@@ -69,6 +69,11 @@ class Databases(Protocol):
         ...
 
     @property
+    def num_shards(self) -> int:
+        """Over how many shards timers are spread on it, unless somebody says otherwise."""
+        ...
+
+    @property
     def bare_ways(self) -> tuple[str, ...]:
         """The ways of its driver to insert many rows; Duetime is measured by the first."""
         ...

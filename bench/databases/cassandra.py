@@ -20,6 +20,7 @@ from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.errors import translated
 from duetime.stores.cassandra.session import Session, open_session
 from duetime.stores.cassandra.store import CassandraStore
+from duetime.stores.cassandra.traits import TRAITS
 from duetime.stores.codec import SCALARS
 
 AT_ONCE = 20_000
@@ -87,6 +88,7 @@ class CassandraKeyspaces:
 
     kind = "cassandra"
     aims = AIMS[kind]
+    num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
     can_be_shared = True
 

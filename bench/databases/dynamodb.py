@@ -15,6 +15,7 @@ from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
+from duetime.stores.dynamodb.traits import TRAITS
 from duetime.stores.dynamodb.wire import Wire
 
 AT_ONCE = 1_000
@@ -86,6 +87,7 @@ class DynamoTables:
 
     kind = "dynamodb"
     aims = AIMS[kind]
+    num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
     can_be_shared = True
 

@@ -16,6 +16,7 @@ from duetime.stores.mongodb.connection import Client, connect, database_of
 from duetime.stores.mongodb.documents import to_document
 from duetime.stores.mongodb.errors import translated
 from duetime.stores.mongodb.store import MongodbStore
+from duetime.stores.mongodb.traits import TRAITS
 
 AT_ONCE = 5_000
 
@@ -61,6 +62,7 @@ class MongodbDatabases:
 
     kind = "mongodb"
     aims = AIMS[kind]
+    num_shards = TRAITS.num_shards
     bare_ways = ("bare pymongo, insert_many",)
     can_be_shared = True
 

@@ -17,6 +17,7 @@ from duetime.stores.mysql.errors import translated
 from duetime.stores.mysql.literals import listed, text
 from duetime.stores.mysql.session import Session, connect
 from duetime.stores.mysql.store import MysqlStore
+from duetime.stores.mysql.traits import TRAITS
 
 AT_ONCE = 5_000
 SHOWN = (
@@ -83,6 +84,7 @@ class MysqlDatabases:
 
     kind = "mysql"
     aims = AIMS[kind]
+    num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
     can_be_shared = True
 

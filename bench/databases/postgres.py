@@ -18,6 +18,7 @@ from duetime.stores.codec import to_columns
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.errors import translated
 from duetime.stores.postgres.store import PostgresStore
+from duetime.stores.postgres.traits import TRAITS
 
 AT_ONCE = 20_000
 SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_wal_size")
@@ -99,6 +100,7 @@ class PostgresSchemas:
 
     kind = "postgres"
     aims = AIMS[kind]
+    num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
     can_be_shared = True
 

@@ -17,6 +17,7 @@ from bench.machine import disk_of
 from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
+from duetime.stores.sqlite.traits import TRAITS
 
 AT_ONCE = 5_000
 
@@ -75,6 +76,7 @@ class SqliteFiles:
 
     kind = "sqlite"
     aims = AIMS[kind]
+    num_shards = TRAITS.num_shards
     bare_ways = ("bare sqlite3",)
     can_be_shared = False
     is_metered = True

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from statistics import median
 
 from bench import meter
+from bench.databases import Database
 from bench.figure import Aim, Figure
 from bench.meter import Meter, Used
 from bench.process import Process
@@ -43,8 +44,7 @@ async def run(stage: Stage) -> list[Figure]:
             for pending in sizes
             for figure in _compared(pending, streams[pending], streams[sizes[0]])
         ]
-        async with duetime(databases[sizes[-1]]) as server:
-            return figures + await _at_rest(stage, server, sizes[-1])
+        return figures + await _at_rest(stage, databases[sizes[-1]], sizes[-1])
 
 
 def _compared(pending: int, streams: list[Streamed], least: list[Streamed]) -> list[Figure]:
@@ -84,22 +84,40 @@ def _cpu(streams: list[Streamed]) -> Used:
     return ordered[len(ordered) // 2]
 
 
-async def _at_rest(stage: Stage, server: Process, pending: int) -> list[Figure]:
-    stage.progress.begin(f"w4 at rest with {pending:,} pending, seconds", stage.sizes.idle_seconds)
-    await asyncio.sleep(REST)
-    counting, started = Meter(stage.databases, [server]), time.monotonic()
-    for second in range(stage.sizes.idle_seconds):
-        await asyncio.sleep(1)
-        stage.progress.at(second + 1)
-    used = counting.used().scaled(100 / (time.monotonic() - started))
+async def _at_rest(stage: Stage, database: Database, pending: int) -> list[Figure]:
+    """What a node costs that has nothing to do, beside its database's server without any node."""
+    what = f"{pending:,} pending, at rest"
+    alone = await _used_of_a_core(stage, [], f"w4 {pending:,} pending, the server alone, seconds")
+    async with duetime(database) as server:
+        used = await _used_of_a_core(stage, [server], f"w4 {what}, seconds")
+        memory = server.memory_mb()
+    is_a_server = alone.database is not None
     return [
-        *meter.figures("w4", f"{pending:,} pending, at rest", "% of a core", used, aim=Aim("<", 1)),
+        *meter.figures(
+            "w4",
+            what,
+            "% of a core",
+            used,
+            least=alone if is_a_server else None,
+            least_is="the server alone",
+            aim=Aim("ceiling +", 1) if is_a_server else Aim("<", 1),
+        ),
         Figure(
             workload="w4",
             what=f"{pending:,} pending, memory",
             unit="MB",
-            measured=server.memory_mb(),
+            measured=memory,
             aim=Aim("<", 150),
             rival="2,200 Celery (200,000)",
         ),
     ]
+
+
+async def _used_of_a_core(stage: Stage, nodes: list[Process], task: str) -> Used:
+    stage.progress.begin(task, stage.sizes.idle_seconds)
+    await asyncio.sleep(REST)
+    counting, started = Meter(stage.databases, nodes), time.monotonic()
+    for second in range(stage.sizes.idle_seconds):
+        await asyncio.sleep(1)
+        stage.progress.at(second + 1)
+    return counting.used().scaled(100 / (time.monotonic() - started))
