@@ -121,21 +121,29 @@ class Archive:
         lists, cache = self._folder / "lists", self._folder / "cache"
         for made in (lists, cache):
             (made / "partial").mkdir(parents=True, exist_ok=True)
-        self._options += ["-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={cache}"]
+        self._set({"Dir::State::Lists": lists, "Dir::Cache": cache})
+        # Some systems keep no digest of the lists, and would read them all for each question.
+        self._set({"Dir::Cache::pkgcache": "some.bin", "Dir::Cache::srcpkgcache": "all.bin"})
+
+    def _set(self, settings: Mapping[str, str | Path]) -> None:
+        for name, value in settings.items():
+            self._options += ["-o", f"{name}={value}"]
 
     def with_libraries(self, packages: Sequence[str]) -> list[str]:
         """The packages, and the libraries that they need and this system lacks."""
         installed = self._installed()
         wanted = list(packages)
-        for package in wanted:  # grows while it is read
-            needed = _LIBRARY.findall(run("apt-cache", *self._options, "depends", package))
-            wanted += [
+        asking = wanted
+        while asking:  # for all at once: apt may read its whole lists for each question
+            needed = _LIBRARY.findall(run("apt-cache", *self._options, "depends", *asking))
+            asking = [
                 name
-                for name in needed
+                for name in dict.fromkeys(needed)
                 if (name not in installed or _NEVER_THE_SYSTEMS.match(name))
                 and name not in wanted
                 and not _LEFT_OUT.match(name)
             ]
+            wanted = [*wanted, *asking]
         return wanted
 
     def download(self, packages: Sequence[str]) -> list[Path]:
@@ -174,23 +182,24 @@ class OtherSuite(Archive):
         source = Archive(folder).source_of_debian() or self._source_by_new_lists()
         if source is None:
             raise Unavailable(
-                f"it is in {self.title}, and this system's packages do not come from Debian"
+                f"{self.title} is out of reach: this system's packages do not come from Debian"
             )
         sources, nothing = folder / "suite.list", folder / "nothing"
         sources.write_text(f"{source} {suite} main\n")
         nothing.touch()
         self._leave_the_systems_alone()
-        for name, value in {
-            "Dir::Etc::SourceList": sources,
-            "Dir::Etc::SourceParts": "/dev/null",
-            "Dir::Etc::Preferences": nothing,
-            "Dir::Etc::PreferencesParts": "/dev/null",
-            "Dir::State::Status": nothing,
-            "APT::Default-Release": "",
-            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
-            "Acquire::Languages": "none",
-        }.items():
-            self._options += ["-o", f"{name}={value}"]
+        self._set(
+            {
+                "Dir::Etc::SourceList": sources,
+                "Dir::Etc::SourceParts": "/dev/null",
+                "Dir::Etc::Preferences": nothing,
+                "Dir::Etc::PreferencesParts": "/dev/null",
+                "Dir::State::Status": nothing,
+                "APT::Default-Release": "",
+                "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+                "Acquire::Languages": "none",
+            }
+        )
 
     def _source_by_new_lists(self) -> str | None:
         """Where there are no lists yet, nobody knows whose archive it is."""

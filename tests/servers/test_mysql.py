@@ -68,11 +68,10 @@ async def test_paused_it_is_silent(own_server: OwnServer):
         assert await asyncio.wait_for(asked, 30) == [(42,)]
 
 
-@pytest.mark.parametrize("engine", MYSQL)
 @pytest.mark.slow
-async def test_tls_and_settings(engine: str, own_server: OwnServer):
+async def test_tls_and_settings(own_server: OwnServer):
     """A server with TLS proves who it is, takes nobody without, and has the settings asked for."""
-    server = own_server(engine, tls=True, fsync=True, settings={"innodb-io-capacity": "321"})
+    server = own_server("mariadb", tls=True, fsync=True, settings={"innodb-io-capacity": "321"})
     trust = ssl.create_default_context(cafile=AUTHORITY)
     assert await mysql_value(server.url(), "SELECT @@innodb_io_capacity", ssl=trust) == 321
     assert await mysql_value(server.url(), "SELECT @@innodb_flush_log_at_trx_commit", ssl=trust)

@@ -175,10 +175,7 @@ async def test_a_password_that_needs_tls(own_server):
     with pytest.raises(StoreUnavailable, match="add ssl_mode=required"):
         await store.migrate()
     await store.close()
-    trust = ssl.create_default_context(cafile=server.folder / "data" / "ca.pem")
-    trust.check_hostname = False
-    await mysql_value(server.url(), "CREATE DATABASE timers", ssl=trust)
     store = open_store(server.url("timers", ssl_mode="required"))
-    await store.migrate()
-    await store.ping()
+    with pytest.raises(StoreUnavailable, match="CREATE DATABASE"):  # so it was let in
+        await store.migrate()
     await store.close()
