@@ -23,7 +23,8 @@ AT_ONCE = 5_000
 SHOWN = (
     "innodb_flush_log_at_trx_commit",
     "innodb_buffer_pool_size",
-    "innodb_log_file_size",
+    "innodb_log_file_size",  # MariaDB's
+    "innodb_redo_log_capacity",  # MySQL's
     "log_bin",
 )
 
@@ -98,8 +99,10 @@ class MysqlDatabases:
         with translated():
             async with _connected(Address.parse(self._url)) as session:
                 [(version,)] = await session.rows("SELECT version()")
-                shown = [(await session.rows(f"SELECT @@{name}"))[0][0] for name in SHOWN]
-        settings = [f"{name}={value}" for name, value in zip(SHOWN, shown, strict=True)]
+                shown = await session.rows(
+                    f"SHOW VARIABLES WHERE Variable_name IN {listed(map(text, SHOWN))}"
+                )
+        settings = [f"{name.decode()}={value.decode()}" for name, value in shown]
         disk = {"disk": self._disk} if self._disk else {}
         return {"mysql": ", ".join([version.decode(), *settings]), **disk}
 

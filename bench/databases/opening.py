@@ -25,6 +25,7 @@ class Served(NamedTuple):
     options: dict[str, Any]
 
 
+_INNODB = {"innodb-buffer-pool-size": "1G", "innodb-log-buffer-size": "16M"}
 SERVED = {
     "postgres": Served(
         ("postgresql", "postgres"),
@@ -41,17 +42,16 @@ SERVED = {
         },
     ),
     "mariadb": Served(
-        ("mysql", "mariadb", "tidb"),
+        ("mariadb",),
         "mysql.MysqlDatabases",
         "mariadb",
-        {
-            "fsync": True,
-            "settings": {
-                "innodb-buffer-pool-size": "1G",
-                "innodb-log-file-size": "1G",
-                "innodb-log-buffer-size": "16M",
-            },
-        },
+        {"fsync": True, "settings": {**_INNODB, "innodb-log-file-size": "1G"}},
+    ),
+    "mysql": Served(
+        ("mysql", "tidb"),
+        "mysql.MysqlDatabases",
+        "mysql",
+        {"fsync": True, "settings": {**_INNODB, "innodb-redo-log-capacity": "1G"}},
     ),
     "mongodb": Served(
         ("mongodb", "mongodb+srv"), "mongodb.MongodbDatabases", "mongodb", {"cache_gb": 1}

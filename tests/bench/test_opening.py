@@ -9,7 +9,7 @@ from duetime.errors import ConfigurationError
 @pytest.mark.parametrize(
     "store",
     [
-        *("sqlite", "postgres", "mariadb", "mongodb", "cassandra", "dynamodb"),
+        *("sqlite", "postgres", "mariadb", "mysql", "mongodb", "cassandra", "dynamodb"),
         "postgresql://u:p@host/db?sslmode=require",
         "mysql://u:p@host/db?pool_size=9",
         "mongodb://u:p@host/db?replicaSet=rs",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.campaign import Campaign, under_load
-from tests.cluster.conftest import POSTGRES, SERVERS, Extent, OwnDatabase, on
+from tests.cluster.conftest import EACH_STORE, POSTGRES, SERVERS, Extent, OwnDatabase, on
 from tests.cluster.nodes import Node
 from tests.cluster.proxy import Proxy, running_proxy
 from tests.cluster.waiting import until
@@ -34,7 +34,7 @@ async def no_longer_ready(node: Node) -> None:
     await eventually(has_noticed, f"{node.log} to say that it is not ready")
 
 
-@pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)
+@pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The server is killed, and started again on what it had on its disk."""
     server, url = own_database
@@ -50,7 +50,7 @@ async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     assert campaign.touched > 0
 
 
-@pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)
+@pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_pause(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The server hangs for ten seconds with all its connections, and goes on where it was."""
     server, url = own_database
@@ -67,7 +67,7 @@ async def test_pause(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     assert campaign.failed > 0
 
 
-@pytest.mark.parametrize("own_database", on(*SERVERS, of=SERVERS), indirect=True)
+@pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_lost_answers(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The connection is cut after the server committed, and before the node hears of it."""
     async with under_load(

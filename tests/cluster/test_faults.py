@@ -11,14 +11,14 @@ import pytest
 
 from tests.cluster.campaign import under_load
 from tests.cluster.checker import lateness
-from tests.cluster.conftest import ENGINES, POSTGRES, Extent, on
+from tests.cluster.conftest import EACH_STORE, POSTGRES, Extent, on
 from tests.cluster.nodes import CLAIM_TTL
 from tests.cluster.waiting import until
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("database_url", on(*ENGINES), indirect=True)
+@pytest.mark.parametrize("database_url", on(*EACH_STORE), indirect=True)
 async def test_kill(tmp_path: Path, database_url: str, extent: Extent):
     """One node after the other is ended by kill -9."""
     async with under_load(tmp_path, database_url, seed=1, count=extent.nodes) as campaign:

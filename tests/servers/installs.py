@@ -18,32 +18,44 @@ class Install:
     root: Path
     programs: Path  # relative to the root
     borrowed: Path | None = None  # where libraries lie that the system lacks
+    # Programs of a newer system bring its C library along, which only its own loader can load.
+    is_newer: bool = False
 
     def program(self, name: str) -> Path:
         """Where a program is."""
         return self.root / self.programs / name
 
+    def command(self, name: str) -> list[str | Path]:
+        """What runs a program, before its arguments."""
+        if not self.is_newer:
+            return [self.program(name)]
+        loaders = sorted(self.root.glob("usr/lib/*-linux-gnu*/ld-linux*.so.*"))
+        if not loaders:
+            raise Unavailable(f"the C library that came with {name} has no loader")
+        alone = ("--inhibit-cache", "--library-path", self._libraries)
+        return [loaders[0], *alone, self.program(name)]
+
     @property
     def environment(self) -> dict[str, str]:
         """What its programs need around them; nothing of ours leaks in."""
+        plain = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC"}
+        # The system's own programs would not bear newer libraries.
+        return plain if self.is_newer else {**plain, "LD_LIBRARY_PATH": self._libraries}
+
+    @property
+    def _libraries(self) -> str:
         roots = [self.root, *([self.borrowed] if self.borrowed else [])]
-        libraries = [
-            folder
+        return ":".join(
+            str(folder)
             for root in roots
             for pattern in ("usr/lib/*-linux-gnu*", "lib/*-linux-gnu*")
             for folder in root.glob(pattern)
-        ]
-        return {
-            "PATH": os.environ["PATH"],
-            "LC_ALL": "C",
-            "TZ": "UTC",
-            "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
-        }
+        )
 
     def run(self, program: str, *arguments: str, **popen: Any) -> str:
         """Run a program to its end, and return what it printed."""
         done: subprocess.CompletedProcess[str] = subprocess.run(
-            [self.program(program), *arguments],
+            [*self.command(program), *arguments],
             env=self.environment,
             cwd="/",
             check=True,
@@ -110,8 +122,16 @@ def mariadb() -> Install:
     return _debian("mariadb-server-core", programs="usr/sbin", program="mariadbd")
 
 
-def _debian(*packages: str, programs: str, program: str = "postgres") -> Install:
-    def check(root: Path) -> None:
-        Install(root, Path(programs)).check(program)
+def mysql() -> Install:
+    """MySQL, from Debian's unstable suite: no release of Debian has it. It is as new as that."""
+    packages = ("mysql-server-core", "libeatmydata1")
+    return _debian(*packages, programs="usr/sbin", program="mysqld", suite="sid")
 
-    return Install(debian.unpacked(packages, check), Path(programs))
+
+def _debian(
+    *packages: str, programs: str, program: str = "postgres", suite: str | None = None
+) -> Install:
+    def install(root: Path) -> Install:
+        return Install(root, Path(programs), is_newer=suite is not None)
+
+    return install(debian.unpacked(packages, lambda root: install(root).check(program), suite))

@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.servers import cassandra, dynamodb, mongodb, mysql
-from tests.servers.installs import Install, mariadb, postgres_15, postgres_18
-from tests.servers.installs import mongodb as mongodb_6
+from tests.servers import cassandra, dynamodb, installs, mongodb, mysql
+from tests.servers.installs import Install
 from tests.servers.postgres import PostgresServer, drop_schema, make_schema
 from tests.servers.server import Server
 
@@ -38,15 +37,18 @@ def _postgres(install: Callable[[], Install]) -> Kind:
     return Kind("PostgreSQL", install, PostgresServer, make_schema, drop_schema)
 
 
+def _mysql(title: str, install: Callable[[], Install], server: Callable[..., Server]) -> Kind:
+    return Kind(title, install, server, mysql.make_database, mysql.drop_database)
+
+
 KINDS: dict[str, Kind] = {
-    "postgres-18": _postgres(postgres_18),
-    "postgres-15": _postgres(postgres_15),
-    "mariadb": Kind(
-        "MariaDB", mariadb, mysql.MariadbServer, mysql.make_database, mysql.drop_database
-    ),
+    "postgres-18": _postgres(installs.postgres_18),
+    "postgres-15": _postgres(installs.postgres_15),
+    "mariadb": _mysql("MariaDB", installs.mariadb, mysql.MariadbServer),
+    "mysql": _mysql("MySQL", installs.mysql, mysql.MysqlServer),
     "mongodb": Kind(
         "MongoDB",
-        mongodb_6,
+        installs.mongodb,
         mongodb.MongodbServer,
         mongodb.make_database,
         mongodb.drop_database,
@@ -67,4 +69,4 @@ KINDS: dict[str, Kind] = {
     ),
 }
 POSTGRES = ("postgres-18", "postgres-15")
-MYSQL = ("mariadb",)
+MYSQL = ("mariadb", "mysql")

@@ -63,6 +63,7 @@ def test_an_error_of_ours_is_not_hidden():
     ("number", "hint"),
     [
         (1040, "raise max_connections, or lower pool_size"),
+        (1045, "add ssl_mode=required"),
         (1049, "CREATE DATABASE"),
         (1114, "disk is full"),
         (1153, "raise max_allowed_packet"),

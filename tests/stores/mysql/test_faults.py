@@ -11,17 +11,19 @@ from duetime.stores import Record
 from duetime.stores.mysql import pool as pools
 from duetime.stores.mysql.store import QUICK_WITHIN
 from duetime.stores.opening import open_store
+from tests.cluster.conftest import on
 from tests.factories import claim_of, claimed, insert, make_timer
+from tests.servers.kinds import MYSQL
 from tests.servers.mysql import AUTHORITY, make_database, mysql_value
 from tests.system.service import eventually
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-async def server(own_server):
+@pytest.fixture(params=MYSQL)
+async def server(request, own_server):
     """A server of the test's own."""
-    return own_server("mariadb")
+    return own_server(request.param)
 
 
 @pytest.fixture
@@ -89,6 +91,7 @@ async def enough(kept, count):
     await eventually(are_enough, f"{count} timers to be acknowledged")
 
 
+@pytest.mark.parametrize("server", on("mariadb", of=[*MYSQL]), indirect=True)
 async def test_paused(server, store, monkeypatch):
     """Each call ends in bounded time; afterwards all works, and nothing acknowledged is lost."""
     monkeypatch.setattr(store._pool, "_within", 4.0)
@@ -116,38 +119,39 @@ async def test_paused(server, store, monkeypatch):
     assert len(await store.records("node")) == 1
 
 
-async def test_heartbeats_pass_a_busy_pool(server, store, monkeypatch):
+async def test_heartbeats_pass_a_busy_pool(mysql, monkeypatch):
     """While every connection is in use, a node can still say that it lives."""
     may_end = asyncio.Event()
 
     async def busy(_session):
         await may_end.wait()
 
-    held = [asyncio.ensure_future(store._pool.run(busy)) for _ in range(10)]
+    held = [asyncio.ensure_future(mysql._pool.run(busy)) for _ in range(10)]
     async with asyncio.timeout(QUICK_WITHIN):
-        assert await store.put_record(None, Record(kind="node", name="a"))
+        assert await mysql.put_record(None, Record(kind="node", name="a"))
     monkeypatch.setattr(pools, "FREE_WITHIN", 0.05)
     with pytest.raises(StoreUnavailable, match=r"all 10 connections .* raise pool_size"):
-        await store.ping()
+        await mysql.ping()
     may_end.set()
     await asyncio.gather(*held)
-    await store.ping()
+    await mysql.ping()
 
 
-async def test_closing_waits_for_writes_under_way(server, store):
+async def test_closing_waits_for_writes_under_way(mysql):
     """None is cut off, and whoever comes later is told."""
     timers = [make_timer() for _ in range(300)]
-    writes = [asyncio.ensure_future(insert(store, *timers[n::3])) for n in range(3)]
+    writes = [asyncio.ensure_future(insert(mysql, *timers[n::3])) for n in range(3)]
     await asyncio.sleep(0)
-    await store.close()
+    await mysql.close()
     await asyncio.gather(*writes)
     with pytest.raises(StoreUnavailable, match="closed"):
-        await store.ping()
+        await mysql.ping()
 
 
-async def test_tls(own_server):
+@pytest.mark.parametrize("engine", MYSQL)
+async def test_tls(engine, own_server):
     """A server that wants TLS is reached with it, and proves who it is."""
-    server = own_server("mariadb", tls=True)
+    server = own_server(engine, tls=True)
     trust = ssl.create_default_context(cafile=AUTHORITY)
     await mysql_value(server.url(), "CREATE DATABASE timers", ssl=trust)
     good = open_store(server.url("timers", ssl_ca=str(AUTHORITY)))
@@ -161,3 +165,17 @@ async def test_tls(own_server):
         with pytest.raises(StoreUnavailable):
             await store.migrate()
         await store.close()
+
+
+async def test_a_password_that_needs_tls(own_server):
+    """MySQL wants TLS or a key of its own for a password; without either, the message says so."""
+    no_key = {"caching-sha2-password-private-key-path": "none", "auto-generate-certs": "ON"}
+    server = own_server("mysql", settings=no_key)
+    store = open_store(server.url("timers"))
+    with pytest.raises(StoreUnavailable, match="add ssl_mode=required"):
+        await store.migrate()
+    await store.close()
+    store = open_store(server.url("timers", ssl_mode="required"))
+    with pytest.raises(StoreUnavailable, match="CREATE DATABASE"):  # so it was let in
+        await store.migrate()
+    await store.close()

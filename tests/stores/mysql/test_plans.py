@@ -10,6 +10,7 @@ from duetime.model import Status
 from duetime.stores import Due, Query
 from duetime.stores.mysql import reads, searches, statements, writes
 from duetime.stores.mysql.address import Address
+from duetime.stores.mysql.dialect import MYSQL as MYSQL_ITSELF
 from duetime.stores.mysql.session import connect
 from duetime.stores.opening import open_store
 from tests.factories import NOW
@@ -61,6 +62,8 @@ def plans(request, server_url):
 
     async def of(statement):
         ours = await connect(Address.parse(url))  # with the settings that statements run with
+        if ours.dialect is MYSQL_ITSELF:
+            await ours.ask("SET SESSION explain_json_format_version = 1")  # as MariaDB has it
         [(plan,)] = await ours.rows(f"EXPLAIN FORMAT=JSON {statement}")
         ours.close()
         text = plan.decode() if isinstance(plan, bytes) else plan

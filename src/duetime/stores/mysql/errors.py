@@ -29,6 +29,8 @@ _ABOVE_THE_CLIENT = 3000
 _MEANINGS = {
     1040: "it has no connection free: raise max_connections, or lower pool_size",
     1203: "it has no connection free: raise max_user_connections, or lower pool_size",
+    1045: "the user or the password is not right, or a server without a key takes passwords only "
+    "over TLS: then add ssl_mode=required",
     1021: "its disk is full",
     1114: "its disk is full",
     1153: "a packet was too large: raise max_allowed_packet",
