@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from duetime.clock import Millis
-from duetime.model import Attempt, Outcome, Progress, Spec, Status, Timer
+from duetime.model import FINISHED, Attempt, Outcome, Progress, Spec, Status, Timer
 from duetime.stores.dynamodb import keys
 from duetime.stores.dynamodb.calls import Item
 
@@ -235,3 +235,7 @@ def text(value: str) -> dict[str, Any]:
 def integer(value: int) -> dict[str, Any]:
     """A number, as DynamoDB wants it."""
     return {"N": str(value)}
+
+
+# The statuses of finished timers, as the values of an expression.
+FINISHED_VALUES: Item = {f":{status.value}": text(status.value) for status in FINISHED}
