@@ -82,6 +82,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             engine=engine,
             min_delay=settings.min_delay,
             num_shards=num_shards,
+            max_timer=settings.max_body_bytes,
         )
         app = create_app(
             service,
