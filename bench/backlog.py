@@ -13,14 +13,14 @@ from duetime.model import HttpCallback, Spec, Timer
 YEAR = 365 * 86_400_000
 
 
-def num_shards() -> int:
+def num_shards(unless_told: int = 256) -> int:
     """Over how many shards timers are spread: what the nodes that are measured are told too."""
-    return int(os.environ.get("NUM_SHARDS") or 256)
+    return int(os.environ.get("NUM_SHARDS") or unless_told)
 
 
-def far_timers(count: int, sink_port: int) -> Iterator[Timer]:
+def far_timers(count: int, sink_port: int, shards: int | None = None) -> Iterator[Timer]:
     """Timers that are due some time between tomorrow and in a year, in no order."""
-    shards = num_shards()
+    shards = shards or num_shards()
     now = now_ms()
     chance = random.Random(count)
     url = f"http://127.0.0.1:{sink_port}/hook"

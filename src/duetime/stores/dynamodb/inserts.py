@@ -11,7 +11,7 @@ from duetime.stores.dynamodb.calls import Calls, Item, Verdict
 from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
-from duetime.stores.dynamodb.items import Content, new_mark, text
+from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
@@ -68,18 +68,11 @@ class Inserts:
 
     async def _insert(self, insert: Insert) -> Timer | None:
         timer = insert.timer
-        place = keys.of_timer(timer)
-        item = {
-            **place.key,
-            **items.attributes(timer),
-            **Content(timer).attribute,
-            **self._expiry.attribute(timer),
-            "m": text(new_mark()),
-        }
+        item = {**items.new_item(timer), **self._expiry.attribute(timer)}
         for _ in range(_MOST_TRIES):
             verdict = await self._put(insert, item)
             if verdict.is_written:
-                self._timers.hint(timer.id, place)
+                self._timers.hint(timer.id, Place.of(item))
                 return None
             owner = await self._owner(insert, verdict.found or {})
             if owner is not None:

@@ -131,6 +131,16 @@ def attributes(timer: Timer) -> Item:
     return item
 
 
+def new_item(timer: Timer) -> Item:
+    """The item of a new timer."""
+    return {
+        **keys.of_timer(timer).key,
+        **attributes(timer),
+        **Content(timer).attribute,
+        "m": text(new_mark()),
+    }
+
+
 def id_of(item: Item) -> str:
     """The id of the timer that an item holds."""
     return str(item["i"]["S"] if "i" in item else item["sk"]["S"])
