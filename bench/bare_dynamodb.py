@@ -17,10 +17,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import uvloop
 
 from bench.backlog import far_timers
-from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.calls import Item
-from duetime.stores.dynamodb.items import Content
+from duetime.stores.dynamodb.items import new_item
 from duetime.stores.dynamodb.wire import Wire
 
 WITHIN = 60.0
@@ -63,15 +62,7 @@ WAYS: dict[str, Insert] = {"put": put, "batch": batch}
 
 async def rows_per_second(address: Address, insert: Insert, count: int, size: int) -> float:
     """Insert so many timers, and tell how fast that was."""
-    rows = [
-        {
-            **keys.of_timer(timer).key,
-            **items.attributes(timer),
-            **Content(timer).attribute,
-            "m": items.text(items.new_mark()),
-        }
-        for timer in far_timers(count, sink_port=9)
-    ]
+    rows = [new_item(timer) for timer in far_timers(count, sink_port=9)]
     wire = Wire(address, address.pool_size)
     started = time.perf_counter()
     for at in range(0, count, size):

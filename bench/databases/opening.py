@@ -62,7 +62,7 @@ SERVED = {
         "cassandra",
         {"fsync": True, "is_long_lived": True, "heap": "2G"},
     ),
-    "dynamodb": Served(("dynamodb",), "dynamodb.DynamoTables", "dynamodb", {}),
+    "dynamodb": Served(("dynamodb",), "dynamodb.DynamoTables", "dynamodb", {"is_long_lived": True}),
 }
 NAMES = ("sqlite", *SERVED)
 

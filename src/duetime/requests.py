@@ -22,6 +22,8 @@ from duetime.model import DEFAULT_GROUP, Callback, HttpCallback, NatsCallback
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
 
 MOST_TAGS = 32
+# Bytes of one timer, whatever settings say. No store takes less: see tests/stores/test_largest.py.
+LARGEST_BODY = 8 * 1024 * 1024
 
 # Printable text: control characters break logs, headers, and the text columns of some engines.
 # A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.

@@ -23,6 +23,7 @@ from duetime.errors import (
     DuetimeError,
     InvalidRequest,
     NotFound,
+    PayloadTooLarge,
     PreconditionFailed,
     Unavailable,
 )
@@ -30,6 +31,7 @@ from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits
 from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import (
+    LARGEST_BODY,
     CreateTimer,
     UpdateTimer,
     fingerprint,
@@ -84,12 +86,14 @@ class Service:
         engine: EngineView | None = None,
         min_delay: Millis = 0,
         num_shards: int = DEFAULT_NUM_SHARDS,
+        max_timer: int = LARGEST_BODY,
         limits: Limits = UNLESS_TOLD,
     ) -> None:
         self._sender = sender
         self.clock = clock
         self._engine = engine
         self._min_delay = min_delay
+        self._max_timer = max_timer
         self._ledger = Ledger(store, clock, limits, num_shards)
         self._brake = None if engine is None else Brake(clock, engine.lag)
 
@@ -353,7 +357,18 @@ class Service:
             changes["retry_policy"] = to_retry_policy(body.retry_policy)
         if body.deadline is not UNSET:
             changes["deadline"] = body.deadline and to_millis(body.deadline, "deadline")
-        return msgspec.structs.replace(spec, **changes) if changes else spec
+        new = msgspec.structs.replace(spec, **changes) if changes else spec
+        self._check_size(spec, new)
+        return new
+
+    def _check_size(self, old: Spec, new: Spec) -> None:
+        """Refuse to make more of a timer, part by part, than one request could have made."""
+        if new.weight <= old.weight:
+            return
+        if len(msgspec.json.encode(new)) > self._max_timer + LIGHTEST:
+            raise PayloadTooLarge(
+                f"timer: must be at most {self._max_timer} bytes, with what is not changed"
+            )
 
     def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
         execute_at = None if body.execute_at is UNSET else body.execute_at

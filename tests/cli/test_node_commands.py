@@ -1,8 +1,10 @@
 """serve, dev and migrate: what they hand to the node, and what they refuse."""
 
 import re
+import sqlite3
 import stat
 import sys
+from contextlib import closing
 from types import ModuleType
 
 import pytest
@@ -12,6 +14,7 @@ from duetime.cli.devkey import keep_key, key_path, read_key
 from duetime.config.table import TABLE
 from duetime.errors import ConfigurationError
 from duetime.stores.memory import MemoryStore
+from tests.ports import free_port
 
 KEY = "k" * 40
 
@@ -179,6 +182,20 @@ def test_the_number_of_shards_never_changes(run, tmp_path):
     assert refused.code == 2
     assert "NUM_SHARDS" in refused.err
     assert "spread over 16 shards" in refused.err
+
+
+def test_a_node_that_refuses_to_start_leaves_no_record(run, spawn, tmp_path, monkeypatch):
+    """Nobody need wait until it would pass for dead."""
+    url = f"sqlite:///{tmp_path}/x.db"
+    assert run("migrate", "--database-url", url, "--num-shards", "16").code == 0
+    monkeypatch.setenv("API_KEY", KEY)
+    monkeypatch.setenv("NUM_SHARDS", "32")
+    node = spawn("serve", "--database-url", url, "--port", str(free_port()))
+    _, err = node.communicate(timeout=20)
+    assert node.returncode == 2
+    assert "spread over 16 shards" in err
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        assert connection.execute("SELECT DISTINCT kind FROM records").fetchall() == [("layout",)]
 
 
 def test_help_names_every_setting(run):

@@ -20,7 +20,8 @@ from tests.servers.unavailable import Unavailable
 VERSION = "2.6.1"
 REGION = "local"
 _MAIN = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
-_HEAP = ["-Xms32m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_HEAP = ["-Xms32m", "-Xmx384m", "-XX:+UseSerialGC"]
+_SHORT_LIVED = ["-XX:TieredStopAtLevel=1"]
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,16 @@ class DynamoServer(Server):
     version = VERSION
 
     def __init__(
-        self, install: DynamoInstall, *, fsync: bool = False, within: Path | None = None
+        self,
+        install: DynamoInstall,
+        *,
+        fsync: bool = False,
+        is_long_lived: bool = False,
+        within: Path | None = None,
     ) -> None:
         self._install = install
         self._is_synced = fsync
+        self._compiler = [] if is_long_lived else _SHORT_LIVED
         super().__init__(within=within)
 
     def url(self, table: str = "", **query: str) -> str:
@@ -89,6 +96,7 @@ class DynamoServer(Server):
         return [
             self._install.java.program("java"),
             *_HEAP,
+            *self._compiler,
             f"-Djava.library.path={libraries}",
             "-cp",
             f"{libraries}/*",

@@ -69,3 +69,16 @@ async def test_of_many_concurrent_writers_one_wins(store):
 async def test_nothing_to_put_is_refused(store):
     """No old and no new document is no change."""
     assert not await store.put_record(None, None)
+
+
+async def test_of_two_that_show_themselves_one_sees_the_other(store):
+    """Who writes a document and looks for another kind then is seen, or sees who did the same."""
+
+    async def come(kind, other, name):
+        assert await store.put_record(None, Record(kind=kind, name=name))
+        return any(record.name == name for record in await store.records(other))
+
+    for number in range(10):
+        name = f"{number}"
+        seen = await asyncio.gather(come("node", "copy", name), come("copy", "node", name))
+        assert any(seen)

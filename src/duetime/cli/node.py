@@ -30,7 +30,7 @@ from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
 from duetime.layout import agree_on_shards
-from duetime.moving.journal import check_no_move
+from duetime.moving.threshold import step_over
 from duetime.service import Service
 from duetime.stores import Store
 
@@ -55,8 +55,6 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             worker.listener if worker else listen(settings.host, settings.port)
         )
         store = await stack.enter_async_context(_opened(settings))
-        await check_no_move(store)
-        num_shards = await agree_on_shards(store, settings.num_shards)
         sender = HttpSender(
             clock,
             Egress.parse(",".join(settings.egress_allow)),
@@ -74,6 +72,9 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             target_concurrency=settings.target_concurrency,
             retention=settings.retention,
         )
+        await step_over(store, come=engine.join, go=engine.leave)
+        stack.push_async_callback(engine.leave)  # if it does not come to stopping
+        num_shards = await agree_on_shards(store, settings.num_shards)
         service = Service(
             store,
             sender,
@@ -81,6 +82,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             engine=engine,
             min_delay=settings.min_delay,
             num_shards=num_shards,
+            max_timer=settings.max_body_bytes,
         )
         app = create_app(
             service,

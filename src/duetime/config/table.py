@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from duetime.config import reading
+from duetime.requests import LARGEST_BODY
 
 MAKE_A_KEY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
 
@@ -180,7 +181,7 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting(
         "MAX_BODY_BYTES",
-        reading.size(1024, 8 * 1024 * 1024),
+        reading.size(1024, LARGEST_BODY),
         "1MiB",
         "The largest body of a request",
         "up to 8MiB",

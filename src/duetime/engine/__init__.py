@@ -23,7 +23,7 @@ from duetime.engine.loop import Loop, Trouble
 from duetime.engine.members import Members
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
-from duetime.errors import StoreError
+from duetime.errors import StoreError, StoreUnavailable
 from duetime.model import Timer
 from duetime.nodes import NodeStatus
 from duetime.service import EngineStatus
@@ -179,6 +179,18 @@ class Engine:
         next_at = self.agenda.next_in_time()
         return 0 if next_at is None else max(now - next_at, 0)
 
+    async def join(self) -> None:
+        """Show that this node is there, before it does anything else; StoreError if that fails."""
+        await self.members.step()
+        if not self.members.is_writing:
+            raise StoreUnavailable("this node's record could not be written")
+
+    async def leave(self) -> None:
+        """Show that it is gone, so that nobody need wait for it; at its end, ``stop`` does so."""
+        if not self.members.has_left:
+            with suppress(StoreError):
+                await self.members.leave()
+
     async def run(self) -> None:
         """Work until stopped."""
         self._store.listen(self.hear)
@@ -225,9 +237,7 @@ class Engine:
     async def _leave(self, drain_for: float) -> bool:
         """Let others take over the shards at once; the claims do not depend on it."""
         await self._clock.wait(self._meeting.ended, drain_for)
-        if not self.members.has_left:
-            with suppress(StoreError):
-                await self.members.leave()
+        await self.leave()
         return self.members.has_left
 
     async def _tell_the_rest(self) -> None:

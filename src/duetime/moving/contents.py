@@ -11,7 +11,7 @@ from duetime.moving.patience import Patience
 from duetime.stores import Record, Store
 
 # The kinds of records that belong to the timers, and move with them. Those of nodes do not, nor
-# does what a move notes down for itself.
+# does what a move or a store notes down for itself.
 CARRIED = ("layout",)
 
 PART = 500  # timers, or events, that are read at once

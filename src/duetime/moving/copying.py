@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from duetime.clock import Clock
-from duetime.errors import ConfigurationError, Conflict, StoreError
+from duetime.errors import ConfigurationError, Conflict, InUse, StoreError
 from duetime.model import Event
 from duetime.moving.checksum import Tally
 from duetime.moving.contents import Contents, Laden
@@ -63,6 +63,7 @@ class Copy:
             Stillness("TO", target, clock, self._to_target),
         ]
         self._noted_at = clock.monotonic()
+        self._checked_at = clock.monotonic()
 
     async def run(self) -> Tally:
         """Copy and compare; what both sides hold."""
@@ -72,7 +73,8 @@ class Copy:
                 "FROM: a copy into it was begun and has not been finished, so that it holds a part "
                 "only: finish that copy first"
             )
-        if await self._journal.begin():
+        is_resumed = await self._journal.begin()
+        if is_resumed:
             self._onlooker.say(
                 f"going on behind {self._journal.entry.timers:,} timers that are there already"
             )
@@ -80,14 +82,17 @@ class Copy:
             await self._journal.end()
             raise ConfigurationError("FROM and TO are the same database")
         # Whoever started before the journal was there has a record by now; who comes later is
-        # kept out by the journal.
-        for nodes in self._nodes:
-            await nodes.check()
+        # kept out by the journal: see threshold.py.
+        try:
+            await self._check_stillness()
+        except InUse:
+            if not is_resumed:  # it has brought nothing yet: the node may stay
+                await self._journal.end()
+            raise
         await self._copy_records()
         await self._copy_timers()
         tally = await self._compare()
-        for nodes in self._nodes:
-            await nodes.check()
+        await self._check_stillness()
         await self._journal.end()
         return tally
 
@@ -100,6 +105,11 @@ class Copy:
         await asyncio.gather(
             *(nodes.watch(each) for nodes, each in zip(self._nodes, seconds, strict=True))
         )
+
+    async def _check_stillness(self) -> None:
+        for nodes in self._nodes:
+            await nodes.check()
+        self._checked_at = self._clock.monotonic()
 
     async def _copy_records(self) -> None:
         """Make the target's records those of the source: they say how its timers are laid out."""
@@ -123,6 +133,7 @@ class Copy:
             if not next_part or self._clock.monotonic() - self._noted_at >= NOTE_EVERY:
                 await self._journal.advance(after, done)
                 self._noted_at = self._clock.monotonic()
+                await self._check_stillness()
             part = next_part
 
     async def _events(self) -> dict[str, list[Event]]:
@@ -167,6 +178,8 @@ class Copy:
             whole = tally
             if contents is self._new:
                 self._onlooker.at("compared", tally.timers)
+                if self._clock.monotonic() - self._checked_at >= NOTE_EVERY:
+                    await self._check_stillness()
         return whole
 
 

@@ -141,3 +141,11 @@ async def test_a_body_of_eight_mebibytes(mysql):
     await insert(mysql, timer)
     assert await mysql.get([timer.id]) == [timer]
     assert len(await mysql.due(ids.ALL_SHARDS, None, NOW * 2, 10)) == 1
+
+
+async def test_a_body_of_nothing_but_escapes(mysql):
+    """It takes a packet that is a third larger, and not twice as large."""
+    payload = Raw(b'"' + b"'" * (8 * 1024 * 1024) + b'"')
+    timer = make_timer(spec=make_spec(callback=HttpCallback(url="https://e.com", payload=payload)))
+    await insert(mysql, timer)
+    assert await mysql.get([timer.id]) == [timer]

@@ -86,7 +86,21 @@ class Changes:
             moving = items.attempts_in(full)
             await batches.put(self._calls, map(self._expiry.log_line, moving))
             verdict = await self._write(change, mark, is_full=True)
-        return _is_ours(verdict, change, mark)
+        if _is_ours(verdict, change, mark):
+            return True
+        with suppress(StoreUnavailable):  # what is left behind is swept up some day
+            await self._take_back(change, verdict.found or {})
+        return False
+
+    async def _take_back(self, change: Change, found: Item) -> None:
+        """Remove the content of a change that lost, unless who won has the same."""
+        new = change.new
+        if new.spec is change.old.spec:
+            return
+        content = Content(new).attribute
+        if "h" in content and found.get("h") != content["h"]:
+            lost = [(Place.of(part), new.version + 1) for part in beside.parts(new)]
+            await beside.let_go(self._calls, lost, self._width)
 
     async def _write(self, change: Change, mark: str, *, is_full: bool) -> Verdict:
         update = self._update(change, mark, is_full=is_full)

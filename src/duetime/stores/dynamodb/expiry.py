@@ -28,24 +28,24 @@ class Expiry:
 
     def __init__(self, calls: Calls, retention: Millis | None, width: int) -> None:
         self._calls = calls
-        self._retention = retention
+        self.retention = retention
         self._width = width
 
     def attribute(self, timer: Timer) -> Item:
         """What the item of a timer says of its end."""
-        if self._retention is None or timer.status not in FINISHED:
+        if self.retention is None or timer.status not in FINISHED:
             return {}
-        return {"x": self._second(timer.updated_at)}
+        return {"x": self.at(timer.updated_at)}
 
     def later(self, timer: Timer) -> Item:
         """What the items beside that of a new timer say of their end."""
-        return {"x": self._second(timer.updated_at + _LATER)} if self.attribute(timer) else {}
+        return {"x": self.later_at(timer.updated_at)} if self.attribute(timer) else {}
 
     def log_line(self, attempt: Attempt) -> Item:
         """A line of the execution log that has no place in its timer any more."""
         item = items.attempt_item(attempt)
-        if self._retention is not None:
-            item["x"] = self._second(attempt.finished_at)
+        if self.retention is not None:
+            item["x"] = self.at(attempt.finished_at)
         return item
 
     async def revive(self, changes: Sequence[Change]) -> None:
@@ -63,7 +63,7 @@ class Expiry:
 
     async def end(self, timers: Iterable[Timer]) -> None:
         """After these were written: let what lies beside finished timers be dropped like them."""
-        if self._retention is None:
+        if self.retention is None:
             return
         ended = [
             (Place.of(item), timer)
@@ -81,10 +81,18 @@ class Expiry:
             UpdateExpression="SET x = :x, v = :v",
             ConditionExpression="v < :v",
             ExpressionAttributeValues={
-                ":x": self._second(timer.updated_at + _LATER),
+                ":x": self.later_at(timer.updated_at),
                 ":v": integer(timer.version),
             },
         )
 
-    def _second(self, since: Millis) -> dict[str, str]:
-        return integer((since + (self._retention or 0)) // _SECOND + 1)
+    def at(self, since: Millis, now: Millis = 0) -> dict[str, str]:
+        """The second when it is dropped what came to its end then, and never one long past.
+
+        DynamoDB takes a date of more than five years ago for a mistake.
+        """
+        return integer(max(since + (self.retention or 0), now) // _SECOND + 1)
+
+    def later_at(self, since: Millis, now: Millis = 0) -> dict[str, str]:
+        """The same for what lies beside it."""
+        return self.at(since + _LATER, now + _LATER)

@@ -11,7 +11,7 @@ from duetime.stores.dynamodb.calls import Calls, Item, Verdict
 from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
-from duetime.stores.dynamodb.items import Content, new_mark, text
+from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
@@ -38,7 +38,7 @@ class Inserts:
         answers: list[Timer | None] = [None] * len(inserts)
         for wave in _waves(inserts):
             chosen = [inserts[place] for place in wave]
-            owners = await self._point(chosen)
+            owners = await self._moved_in(chosen) | await self._point(chosen)
             free = [place for place in wave if inserts[place].timer.id not in owners]
             chosen = [inserts[place] for place in free]
             await self._prepare(chosen)
@@ -48,6 +48,12 @@ class Inserts:
             for place, timer in zip(free, found, strict=True):
                 answers[place] = timer
         return answers
+
+    async def _moved_in(self, inserts: Sequence[Insert]) -> dict[str, Timer]:
+        """Those of timers with a past that are there already: their logs are left as they are."""
+        wanted = [insert.timer.id for insert in inserts if insert.attempts]
+        found = zip(wanted, await self._timers.get(wanted), strict=True)
+        return {id_: owner for id_, owner in found if owner is not None}
 
     async def _prepare(self, inserts: Sequence[Insert]) -> None:
         """Write what no timer may be without, and the log that it brings along."""
@@ -62,20 +68,13 @@ class Inserts:
 
     async def _insert(self, insert: Insert) -> Timer | None:
         timer = insert.timer
-        place = keys.of_timer(timer)
-        item = {
-            **place.key,
-            **items.attributes(timer),
-            **Content(timer).attribute,
-            **self._expiry.attribute(timer),
-            "m": text(new_mark()),
-        }
+        item = {**items.new_item(timer), **self._expiry.attribute(timer)}
         for _ in range(_MOST_TRIES):
             verdict = await self._put(insert, item)
             if verdict.is_written:
-                self._timers.hint(timer.id, place)
+                self._timers.hint(timer.id, Place.of(item))
                 return None
-            owner = await self._owner(timer, verdict.found or {})
+            owner = await self._owner(insert, verdict.found or {})
             if owner is not None:
                 # Ids are never made twice: after a lost answer, this one is our own.
                 is_own = verdict.was_in_doubt and owner.id == timer.id
@@ -95,8 +94,9 @@ class Inserts:
         events = [put_of(event, self._calls.table) for event in insert.events]
         return await self._calls.transact([{"Put": first}, *events], item["m"]["S"])
 
-    async def _owner(self, timer: Timer, found: Item) -> Timer | None:
+    async def _owner(self, insert: Insert, found: Item) -> Timer | None:
         """Whose place it is; None if it is free by now."""
+        timer = insert.timer
         if items.is_timer(found):
             [owner] = (await self._timers.whole({items.id_of(found): found})).values() or [None]
             if owner is None:  # It is being dropped, and has lost its content already.
@@ -107,9 +107,8 @@ class Inserts:
                     ExpressionAttributeValues={":m": found["m"]},
                 )
             elif owner.id != timer.id:
-                parts = map(Place.of, beside.parts(timer))
-                pointer = keys.of_id(timer.shard, timer.id)
-                await batches.remove(self._calls, [pointer, *parts])
+                written = [*beside.all_of(timer), *map(items.attempt_item, insert.attempts)]
+                await batches.remove(self._calls, map(Place.of, written))
             return owner
         [owner] = await self._timers.get([timer.id])
         if owner is None and found:  # It points to a timer that was never stored.

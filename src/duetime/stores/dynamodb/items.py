@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from duetime.clock import Millis
-from duetime.model import Attempt, Outcome, Progress, Spec, Status, Timer
+from duetime.model import FINISHED, Attempt, Outcome, Progress, Spec, Status, Timer
 from duetime.stores.dynamodb import keys
 from duetime.stores.dynamodb.calls import Item
 
@@ -131,6 +131,16 @@ def attributes(timer: Timer) -> Item:
     return item
 
 
+def new_item(timer: Timer) -> Item:
+    """The item of a new timer."""
+    return {
+        **keys.of_timer(timer).key,
+        **attributes(timer),
+        **Content(timer).attribute,
+        "m": text(new_mark()),
+    }
+
+
 def id_of(item: Item) -> str:
     """The id of the timer that an item holds."""
     return str(item["i"]["S"] if "i" in item else item["sk"]["S"])
@@ -235,3 +245,7 @@ def text(value: str) -> dict[str, Any]:
 def integer(value: int) -> dict[str, Any]:
     """A number, as DynamoDB wants it."""
     return {"N": str(value)}
+
+
+# The statuses of finished timers, as the values of an expression.
+FINISHED_VALUES: Item = {f":{status.value}": text(status.value) for status in FINISHED}

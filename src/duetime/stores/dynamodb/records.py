@@ -28,7 +28,7 @@ async def put(calls: Calls, old: Record | None, new: Record | None) -> bool:
     record = new or old
     if record is None:
         return False
-    place = Place(keys.RECORDS, f"{record.kind}\0{record.name}")
+    place = place_of(record.kind, record.name)
     condition: dict[str, object] = {"ConditionExpression": "attribute_not_exists(pk)"}
     if old is not None:
         condition = {
@@ -48,6 +48,11 @@ async def put(calls: Calls, old: Record | None, new: Record | None) -> bool:
     verdict = await calls.write("PutItem", Item=item, **condition)
     found = verdict.found or {}
     return verdict.is_written or (verdict.was_in_doubt and found.get("m") == item["m"])
+
+
+def place_of(kind: str, name: str) -> Place:
+    """Where a document lies."""
+    return Place(keys.RECORDS, f"{kind}\0{name}")
 
 
 def _record(kind: str, item: Item) -> Record:

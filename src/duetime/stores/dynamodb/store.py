@@ -23,6 +23,7 @@ from duetime.stores.dynamodb.due import DueIndex
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.inserts import Inserts
 from duetime.stores.dynamodb.shards import Shards
+from duetime.stores.dynamodb.sweep import Sweep
 from duetime.stores.dynamodb.table import Table
 from duetime.stores.dynamodb.timers import Timers
 from duetime.stores.dynamodb.traits import TRAITS
@@ -38,6 +39,7 @@ CALL_WITHIN = 15.0
 QUICK_ANSWER_WITHIN = 1.5
 QUICK_WITHIN = 1.5
 _QUICK_SIZE = 4
+_SWEEPER = 0  # whoever looks after this shard sweeps the table
 
 
 class DynamoStore:
@@ -64,6 +66,9 @@ class DynamoStore:
         self._changes = Changes(self._calls, expiry, size)
         self._due = DueIndex(self._calls, self._timers)
         self._walks = Walks(self._calls, self._timers, self._shards, size)
+        self._sweep = Sweep(self._calls, self._quick, self._timers, expiry, size)
+        self._retention = retention
+        self._must_exist = must_exist
         self._writing: set[asyncio.Task[Any]] = set()
         self._is_open = False
         self._is_closed = False
@@ -71,6 +76,8 @@ class DynamoStore:
     async def migrate(self) -> None:
         self._check_not_closed()
         await self._table.migrate()
+        if self._retention is None and not self._must_exist:
+            await self._sweep.is_needed()
         self._is_open = True
 
     async def ping(self) -> None:
@@ -135,9 +142,11 @@ class DynamoStore:
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         self._check_open()
-        if self.traits.drops_by_itself:
+        if self._retention is None:
+            return await self._to_its_end(self._walks.purge(shards, before, limit))
+        if _SWEEPER not in shards:  # One node is enough: the table is not walked by shards.
             return 0
-        return await self._to_its_end(self._walks.purge(shards, before, limit))
+        return await self._to_its_end(self._sweep.step(before + self._retention, limit))
 
     async def announce(self, news: News) -> None:  # noqa: ARG002
         """Drop them: there is no way to pass them on."""

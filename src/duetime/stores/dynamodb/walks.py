@@ -5,12 +5,12 @@ from typing import Any
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import FINISHED, Timer
+from duetime.model import Timer
 from duetime.stores import Page, Query
 from duetime.stores.dynamodb import batches, items, keys
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.crowd import each
-from duetime.stores.dynamodb.items import text
+from duetime.stores.dynamodb.items import FINISHED_VALUES, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
@@ -89,8 +89,11 @@ class Walks:
                 self._calls,
                 None,
                 KeyConditionExpression="pk = :pk",
-                FilterExpression=f"s IN ({', '.join(_FINISHED)})",
-                ExpressionAttributeValues={":pk": text(keys.partition_of(shard)), **_FINISHED},
+                FilterExpression=f"s IN ({', '.join(FINISHED_VALUES)})",
+                ExpressionAttributeValues={
+                    ":pk": text(keys.partition_of(shard)),
+                    **FINISHED_VALUES,
+                },
             ):
                 old = [item for item in page if items.updated_at(item) < before]
                 dropped += sum(await each(old[: limit - dropped], self._drop, self._width))
@@ -125,6 +128,3 @@ class Walks:
             ExpressionAttributeValues={":pk": text(id_)},
         ):
             yield map(Place.of, page)
-
-
-_FINISHED: Item = {f":{status.value}": text(status.value) for status in FINISHED}

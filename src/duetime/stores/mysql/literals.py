@@ -4,10 +4,13 @@ A session takes every text as bytes and knows no character sets, so only three c
 escape, and none can hide in another.
 """
 
+from base64 import b64encode
 from collections.abc import Collection, Iterable
 
 from duetime import ids
 from duetime.stores.codec import shard_set
+
+_MANY = 1_000_000  # escapes in a text: before that, they do not matter
 
 
 def text(value: str) -> str:
@@ -19,6 +22,15 @@ def text(value: str) -> str:
     if "\0" in value:
         value = value.replace("\0", "\\0")
     return f"'{value}'"
+
+
+def content(value: str) -> str:
+    """A text that may be large: in base64 where escapes would make more of it, a third at most."""
+    escaped = text(value)
+    escapes = len(escaped) - len(value)
+    if escapes < _MANY or 3 * escapes < len(encoded := value.encode()):
+        return escaped
+    return f"FROM_BASE64('{b64encode(encoded).decode()}')"
 
 
 def text_or_null(value: str | None) -> str:

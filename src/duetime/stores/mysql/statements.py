@@ -7,6 +7,7 @@ from duetime.model import FINISHED, Attempt, Event, Timer
 from duetime.stores.codec import progress_text, to_json
 from duetime.stores.mysql.dialect import Dialect
 from duetime.stores.mysql.literals import (
+    content,
     listed,
     number_or_null,
     text,
@@ -42,7 +43,7 @@ def timer_row(timer: Timer) -> bytes:
     return (
         f"({uuid(timer.id)},{text(timer.tenant)},{text(timer.group)},{text(timer.timer_id)},"
         f"{timer.execute_at},{timer.created_at},{text_or_null(timer.fingerprint)},"
-        f"{text_or_null(spec.name)},{text(spec.correlation_id)},{text(to_json(spec))})"
+        f"{text_or_null(spec.name)},{text(spec.correlation_id)},{content(to_json(spec))})"
     ).encode()
 
 

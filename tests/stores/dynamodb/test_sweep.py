@@ -1,0 +1,277 @@
+"""The sweep finds what was not told when to go, and what belongs to no timer."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from msgspec.structs import replace
+
+from duetime import ids, model
+from duetime.model import Status
+from duetime.stores import Change, Insert
+from duetime.stores.dynamodb import beside, inserts, items, sweep
+from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
+from duetime.stores.dynamodb.store import DynamoStore
+from tests.factories import NOW, claim_of, insert, make_attempt
+from tests.stores.dynamodb.test_expiry import HEAVY, expiries, fired
+from tests.stores.dynamodb.test_layout import everything, timer_of
+
+RETENTION = 3_600_000
+SOON = NOW + 60_000
+MONTH = sweep.EVERY
+WEEK = 7 * 86_400
+
+
+@pytest.fixture
+async def sweeping(dynamodb_url) -> AsyncIterator[DynamoStore]:
+    """A store with a retention."""
+    store = DynamoStore(Address.parse(dynamodb_url), RETENTION)
+    await store.migrate()
+    yield store
+    await store.close()
+
+
+async def swept(store, now=SOON, limit=1_000):
+    """One step of the sweep, as the janitor asks for it."""
+    return await store.purge(ids.ALL_SHARDS, now - RETENTION, limit)
+
+
+async def left(url):
+    """All that is not of the store's own: what lies beside timers, and they."""
+    return [item for item in await everything(url) if item["pk"]["S"] not in {"shards", "records"}]
+
+
+async def dates(url):
+    """When what is left is dropped, in order."""
+    return sorted(int(item.get("x", {}).get("N", 0)) for item in await left(url))
+
+
+async def test_a_timer_that_finished_without_a_retention_is_dated(dynamodb, sweeping, dynamodb_url):
+    """With all that lies beside it, as if there had been one; and once is enough."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dynamodb, timer)
+    done = await fired(dynamodb, timer)
+    assert await dates(dynamodb_url) == [0, 0, 0]
+    assert await swept(sweeping) == 1
+    at = (done.updated_at + RETENTION) // 1000 + 1
+    assert await dates(dynamodb_url) == [at, at + WEEK, at + WEEK]
+    assert await sweeping.get([timer.id]) == [done]
+    assert await swept(sweeping, SOON + MONTH) == 0
+
+
+async def test_a_date_is_never_long_past(dynamodb, sweeping, dynamodb_url):
+    """DynamoDB would take one of more than five years ago for a mistake."""
+    await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
+    now = NOW + 10 * 365 * 86_400_000
+    assert await swept(sweeping, now) == 1
+    assert await dates(dynamodb_url) == [now // 1000 + 1]
+
+
+async def test_a_living_timer_is_left_alone(dynamodb, sweeping, dynamodb_url):
+    """Neither it nor what it needs is dated or removed, however old it is."""
+    living = timer_of(HEAVY, has_key=True), timer_of(HEAVY), timer_of()
+    await insert(dynamodb, *living)
+    assert await swept(sweeping, NOW + 10 * MONTH) == 0
+    assert await dates(dynamodb_url) == [0] * 6
+    assert await sweeping.get([timer.id for timer in living]) == list(living)
+
+
+async def test_the_log_of_a_living_timer_is_dated(dynamodb, sweeping, dynamodb_url):
+    """Those of its lines that lie beside it, without a date."""
+    timer = timer_of()
+    log = tuple(make_attempt(timer, attempt=number) for number in range(1, 3))
+    await dynamodb.insert([Insert(timer, attempts=log)])
+    assert await swept(sweeping) == 2
+    at = max(log[0].finished_at + RETENTION, SOON) // 1000 + 1
+    assert await dates(dynamodb_url) == [0, at, at]
+
+
+async def test_who_comes_back_to_life_beside_the_sweep_stays(dynamodb, sweeping, dynamodb_url):
+    """Whatever of it the sweep has seen before."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dynamodb, timer)
+    done = await fired(dynamodb, timer)
+    seen = await left(dynamodb_url)
+    again = model.replace(done, NOW, spec=done.spec, execute_at=NOW, fingerprint=None)
+    assert await dynamodb.apply([Change(done, again)]) == [True]
+    assert await sweeping._sweep._tidy([item for item in seen if items.is_timer(item)], SOON) == 0
+    assert await expiries(dynamodb_url) == [None] * 3
+    assert await sweeping.get([timer.id]) == [again]
+
+
+# What belongs to no timer ----------------------------------------------------------------------
+
+
+async def test_what_a_crash_before_the_timer_leaves_is_removed(dynamodb, sweeping, dynamodb_url):
+    """Where its id would have led, its content and its log; but not while it may still come."""
+    lost = timer_of(HEAVY, has_key=True), timer_of(HEAVY)
+    brought = [Insert(timer, attempts=(make_attempt(timer),)) for timer in lost]
+    await dynamodb._inserts._shards.add([7])
+    await dynamodb._inserts._point(brought)
+    await dynamodb._inserts._prepare(brought)
+    assert len(await left(dynamodb_url)) == 5
+    assert await swept(sweeping, NOW + sweep.OLD) == 2  # the lines of the log have been dated
+    assert len(await left(dynamodb_url)) == 5
+    assert await swept(sweeping, NOW + sweep.OLD + MONTH) == 3
+    assert [item["sk"]["S"][0] for item in await left(dynamodb_url)] == ["a", "a"]
+
+
+async def test_what_a_crash_after_the_end_leaves_is_removed(dynamodb, sweeping, dynamodb_url):
+    """A timer that was dropped leaves nothing, also if what lay beside it was not dated."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dynamodb, timer)
+    [item] = [item for item in await left(dynamodb_url) if items.is_timer(item)]
+    await dynamodb._calls.ask("DeleteItem", Key={"pk": item["pk"], "sk": item["sk"]})
+    assert await swept(sweeping, NOW + sweep.OLD + 1) == 2
+    assert await left(dynamodb_url) == []
+
+
+async def test_a_content_that_no_version_has_is_removed(dynamodb, sweeping, dynamodb_url):
+    """That of a change of which nobody knows what became; not one that may still be written."""
+    timer = timer_of(HEAVY)
+    await insert(dynamodb, timer)
+    spec = timer_of(HEAVY.replace(b"x", b"y")).spec
+    lost = model.update(timer, NOW, spec=spec, execute_at=NOW)
+    await beside.keep(dynamodb._calls, beside.parts(lost), 4)
+    assert await swept(sweeping) == 0
+    claim = claim_of(timer)
+    assert await dynamodb.apply([claim]) == [True]
+    assert await swept(sweeping, SOON + MONTH) == 1
+    assert len(await left(dynamodb_url)) == 2
+    assert await sweeping.get([timer.id]) == [claim.new]
+
+
+async def test_a_content_that_is_used_again_stays(dynamodb, sweeping, dynamodb_url):
+    """Also if the sweep saw it before, when it was nobody's."""
+    light, heavy = timer_of(), timer_of(HEAVY)
+    await insert(dynamodb, light)
+    lost = model.update(light, NOW, spec=heavy.spec, execute_at=NOW)
+    await beside.keep(dynamodb._calls, beside.parts(lost), 4)
+    seen = [item for item in await left(dynamodb_url) if item["pk"]["S"] == light.id]
+    claimed = replace(light, version=2)
+    third = replace(claimed, version=3, spec=heavy.spec)
+    assert await dynamodb.apply([Change(light, claimed)]) == [True]
+    assert sweep._is_lost_part(seen[0], {light.id: await _item(dynamodb_url, light)}, SOON)
+    assert await dynamodb.apply([Change(claimed, third)]) == [True]
+    assert not await sweeping._sweep._remove(seen[0])
+    assert await sweeping.get([light.id]) == [third]
+
+
+async def _item(url, timer):
+    [item] = [item for item in await left(url) if item["sk"]["S"] == timer.id]
+    return item
+
+
+# Races that are lost ---------------------------------------------------------------------------
+
+
+async def test_a_lost_insert_leaves_no_log(dynamodb, dynamodb_url):
+    """Neither under its own id, nor under that of the timer which has its key."""
+    first = timer_of(has_key=True, timer_id="same")
+    await insert(dynamodb, first)
+    second = timer_of(HEAVY, has_key=True, timer_id="same")
+    lost = Insert(second, attempts=(make_attempt(second),))
+    assert await dynamodb.insert([lost]) == [first]
+    assert len(await left(dynamodb_url)) == 2
+
+
+async def test_an_insert_adds_nothing_to_the_log_of_who_is_there(dynamodb):
+    """One that has its id was there before, and stays as it is."""
+    timer = timer_of()
+    await dynamodb.insert([Insert(timer, attempts=(make_attempt(timer),))])
+    other = replace(timer, version=9)
+    log = tuple(make_attempt(timer, attempt=number, node="other") for number in (1, 2))
+    assert await dynamodb.insert([Insert(other, attempts=log)]) == [timer]
+    assert await dynamodb.attempts(timer.id, None, 9) == [make_attempt(timer)]
+
+
+async def test_a_lost_change_leaves_no_content(dynamodb, dynamodb_url):
+    """An update that meets a claim was written nowhere, and nor was its content."""
+    timer = timer_of(HEAVY)
+    await insert(dynamodb, timer)
+    before = len(await left(dynamodb_url))
+    spec = timer_of(HEAVY.replace(b"x", b"y")).spec
+    update = Change(timer, model.update(timer, NOW, spec=spec, execute_at=NOW))
+    assert await dynamodb.apply([claim_of(timer)]) == [True]
+    assert await dynamodb.apply([update]) == [False]
+    assert len(await left(dynamodb_url)) == before
+
+
+async def test_a_lost_change_leaves_the_same_content_to_who_won(dynamodb):
+    """Two updates to one and the same content: the loser takes nothing away."""
+    timer = timer_of()
+    await insert(dynamodb, timer)
+    new = model.update(timer, NOW, spec=timer_of(HEAVY).spec, execute_at=NOW)
+    rival = replace(new, spec=replace(new.spec))
+    assert await dynamodb.apply([Change(timer, new), Change(timer, rival)]) == [True, False]
+    assert await dynamodb.get([timer.id]) == [new]
+
+
+async def test_a_change_that_lost_moves_no_line_of_the_log_twice(dynamodb, dynamodb_url):
+    """Lines that moved out of the item for a change that lost are the ones that move anyway."""
+    timer = timer_of()
+    await insert(dynamodb, timer)
+    for number in range(1, MOST_ATTEMPTS + 1):
+        new = replace(timer, version=timer.version + 1)
+        line = make_attempt(timer, attempt=number)
+        assert await dynamodb.apply([Change(timer, new, line)]) == [True]
+        timer = new
+    before = await dynamodb.attempts(timer.id, None, 99)
+    await _crash_while_moving(dynamodb, timer)
+    assert await dynamodb.attempts(timer.id, None, 99) == before
+    new = replace(timer, version=timer.version + 1)
+    last = make_attempt(timer, attempt=MOST_ATTEMPTS + 1)
+    assert await dynamodb.apply([Change(timer, new, last)]) == [True]
+    assert await dynamodb.attempts(timer.id, None, 99) == [*before, last]
+    assert len(await left(dynamodb_url)) == 1 + MOST_ATTEMPTS
+
+
+async def _crash_while_moving(store, timer):
+    [item] = (await store._timers.items({timer.id: inserts.keys.of_timer(timer)})).values()
+    lines = map(store._changes._expiry.log_line, items.attempts_in(item))
+    await inserts.batches.put(store._calls, lines)
+
+
+# How it goes -----------------------------------------------------------------------------------
+
+
+async def test_it_goes_on_where_it_was(dynamodb, sweeping, dynamodb_url, monkeypatch):
+    """A step is bounded, in what it does and in what it reads; another node goes on."""
+    monkeypatch.setattr(sweep, "PAGES", 2)
+    await insert(dynamodb, *(timer_of(status=Status.FAILED, wake_at=None) for _ in range(20)))
+    other = DynamoStore(Address.parse(dynamodb_url), RETENTION)
+    await other.migrate()
+    done = [await swept(store, limit=3) for _ in range(8) for store in (sweeping, other)]
+    assert sum(done) >= 20 - 2 * 3
+    assert max(done) <= 3
+    assert 0 not in await dates(dynamodb_url)
+    await other.close()
+
+
+async def test_it_is_done_once_a_month(dynamodb, sweeping):
+    """Unless somebody without a retention has had the table open since."""
+    assert await swept(sweeping) == 0
+    await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
+    assert await swept(sweeping, SOON + MONTH - 1) == 0
+    assert await swept(sweeping, SOON + MONTH) == 1
+    await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
+    assert await swept(sweeping, SOON + MONTH) == 0
+    await dynamodb.migrate()
+    assert await swept(sweeping, SOON + MONTH) == 1
+
+
+async def test_who_only_reads_changes_nothing(dynamodb, sweeping, dynamodb_url):
+    """The house that is copied from has no retention either, and is not swept for it."""
+    assert await swept(sweeping) == 0
+    reader = DynamoStore(Address.parse(dynamodb_url), must_exist=True)
+    await reader.migrate()
+    await reader.close()
+    await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
+    assert await swept(sweeping) == 0
+
+
+async def test_one_node_sweeps(dynamodb, sweeping):
+    """The one that looks after the first shard."""
+    await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
+    assert await sweeping.purge(range(1, ids.SHARDS), NOW, 9) == 0
+    assert await sweeping.purge([0], NOW, 9) == 1
