@@ -1,5 +1,6 @@
 """A MongoDB replica set of three: it goes on when one of them dies or hangs."""
 
+import re
 import time
 from urllib.parse import urlencode
 
@@ -14,6 +15,8 @@ MEMBERS = 3
 
 # Milliseconds. A primary that is silent for so long is replaced: a fifth of what is usual.
 _SETTINGS = {"electionTimeoutMillis": 2_000, "heartbeatIntervalMillis": 500}
+
+_OF_THE_SET = re.compile(r'"c":"(REPL|ELECTION|ROLLBACK|CONTROL)')
 
 
 class MongodbSet:
@@ -76,10 +79,13 @@ class MongodbSet:
         return True
 
     def _logged(self) -> str:
-        """What the members say, and the end of what each has logged."""
-        logs = [member.folder / "server.log" for member in self.members]
-        texts = [log.read_text(errors="replace")[-4000:] for log in logs if log.exists()]
-        return "\n\n".join([*(str(member.hello()) for member in self.members), *texts])
+        """What the members say, and the last that each has logged of the set."""
+        parts = []
+        for member in self.members:
+            log = (member.folder / "server.log").read_text(errors="replace")
+            lines = [line for line in log.splitlines() if _OF_THE_SET.search(line)]
+            parts.append("\n".join([str(member.hello()), *lines[-20:]]))
+        return "\n\n".join(parts)
 
     def close(self) -> None:
         """End all of them at once, and remove their data."""
