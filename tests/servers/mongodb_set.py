@@ -16,6 +16,9 @@ MEMBERS = 3
 # Milliseconds. A primary that is silent for so long is replaced: a fifth of what is usual.
 _SETTINGS = {"electionTimeoutMillis": 2_000, "heartbeatIntervalMillis": 500}
 
+# Seconds. To take something back takes one or two.
+_STUCK_AFTER = 20.0
+
 _OF_THE_SET = re.compile(r'"c":"(REPL|ELECTION|ROLLBACK|CONTROL)')
 
 
@@ -61,12 +64,24 @@ class MongodbSet:
         """Wait until all of them have what one writes now.
 
         One that comes back may say that it follows, and only then find out that it has something to
-        take back. Until that is done it cannot vote, and the other two are needed.
+        take back. Until that is done it cannot vote, and the other two are needed. MongoDB 6.0.5
+        sometimes never gets done with it: it stands at "Rolling back to the stable timestamp", and
+        holds up all else. Then it is killed and started once more, as one would do by hand.
         """
-        give_up_at = time.monotonic() + PATIENCE
+        give_up_at, stuck_at = time.monotonic() + PATIENCE, time.monotonic() + _STUCK_AFTER
         while not self._has_all():
             if time.monotonic() > give_up_at:
                 raise RuntimeError(f"not complete after {PATIENCE:.0f} s:\n{self._logged()}")
+            if time.monotonic() > stuck_at:
+                self._restart_stuck()
+                stuck_at = time.monotonic() + _STUCK_AFTER
+
+    def _restart_stuck(self) -> None:
+        for member in self.members:
+            answer = member.hello() or {}
+            if not (answer.get("isWritablePrimary") or answer.get("secondary")):
+                member.crash()
+                member.start()
 
     def _has_all(self) -> bool:
         url = self.url(w=str(MEMBERS), wtimeoutMS="2000")
