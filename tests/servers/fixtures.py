@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.servers.desk import DESK, Desk, desk_at
-from tests.servers.installs import pgbouncer
+from tests.servers.installs import mongodb, pgbouncer
 from tests.servers.kinds import KINDS, Kind
+from tests.servers.mongodb_set import MongodbSet
 from tests.servers.pgbouncer import Pgbouncer
 from tests.servers.postgres import PostgresServer
 from tests.servers.unavailable import Unavailable
@@ -20,7 +21,14 @@ OwnPostgres = Callable[..., PostgresServer]
 OwnPgbouncer = Callable[[PostgresServer], Pgbouncer]
 
 _EMBEDDED = {"memory", "sqlite"}
-_FIXTURES = {"server_url", "fresh_database", "own_server", "own_postgres", "own_pgbouncer"}
+_FIXTURES = {
+    "server_url",
+    "fresh_database",
+    "own_server",
+    "own_postgres",
+    "own_pgbouncer",
+    "own_mongodb_set",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -145,6 +153,17 @@ def own_pgbouncer() -> Iterator[OwnPgbouncer]:
             return stack.enter_context(pooler)
 
         yield start
+
+
+@pytest.fixture
+def own_mongodb_set() -> Iterator[MongodbSet]:
+    """A replica set of three, whose members the test may kill and pause."""
+    with ExitStack() as stack:
+        with _leaving_out("mongodb"):
+            servers = MongodbSet(mongodb())
+        stack.callback(servers.close)
+        servers.start()
+        yield servers
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 import itertools
 import os
 import secrets
-from collections.abc import Mapping
+import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from pymongo import AsyncMongoClient, MongoClient
@@ -18,8 +20,22 @@ USER = "duetime"
 _OPLOG_MB = 256
 
 
+class Secrets(NamedTuple):
+    """What the members of a replica set share."""
+
+    password: str
+    key: str
+
+    @classmethod
+    def new(cls) -> "Secrets":
+        return cls(secrets.token_urlsafe(16), secrets.token_hex(32))
+
+
 class MongodbServer(Server):
-    """A mongod with a password, which acknowledges what is in its journal."""
+    """A mongod with a password, which acknowledges what is in its journal.
+
+    With the secrets of others it is a member of their set, which somebody else makes one.
+    """
 
     name = "mongodb"
 
@@ -30,8 +46,12 @@ class MongodbServer(Server):
         cache_gb: float = 0.25,
         settings: Mapping[str, str] | None = None,
         within: Path | None = None,
+        shared: Secrets | None = None,
     ) -> None:
-        self.password = secrets.token_urlsafe(16)
+        self.password, self._secret = shared or Secrets.new()
+        self._is_alone = shared is None
+        if not self._is_alone:  # asked to end, it would first see to those who follow it
+            self.farewell = signal.SIGKILL
         self.version = install.run("mongod", "--version").split()[2].removeprefix("v")
         self._install = install
         self._cache_gb = cache_gb
@@ -70,43 +90,46 @@ class MongodbServer(Server):
     def start(self) -> None:
         """Start it, and return once it takes writes."""
         super().start()
-        if not self._is_initiated:
+        if self._is_alone and not self._is_initiated:
             self._initiate()
             self._is_initiated = True
             self._running().wait_until(self.is_ready, self.starts_within)
 
     def is_ready(self) -> bool:
-        """Tell whether it takes writes, or, before its first use, connections."""
+        """Tell whether it takes writes; or, before its first use and among others, connections."""
         if not super().is_ready():
             return False
-        try:
-            with self._client() as client:
-                answer = client.admin.command("hello")
-        except PyMongoError:
+        answer = self.hello()
+        if answer is None:
             return False
         return bool(answer["isWritablePrimary"]) or not self._is_initiated
+
+    def hello(self) -> dict[str, Any] | None:
+        """What it says of itself, if it says anything."""
+        try:
+            with self.client() as client:
+                return client.admin.command("hello")
+        except PyMongoError:
+            return None
 
     def set_up(self) -> None:
         self._install = within_reach(self._install, "mongod", self._account, self.folder)
         self._data.mkdir()
         self._key.touch(mode=0o600)
-        self._key.write_text(secrets.token_hex(32))
+        self._key.write_text(self._secret)
         self._account.own(self._data, self._key)
 
     def _initiate(self) -> None:
         """Make the replica set and its user, which who is on the same machine may do once."""
-        members = [{"_id": 0, "host": f"127.0.0.1:{self.port}"}]
         settings = {"electionTimeoutMillis": 500, "heartbeatIntervalMillis": 200}
-        with self._client() as client:
-            client.admin.command(
-                "replSetInitiate", {"_id": "rs", "members": members, "settings": settings}
-            )
+        with self.client() as client:
+            client.admin.command("replSetInitiate", configuration([self], settings))
             self._running().wait_until(
                 lambda: client.admin.command("hello")["isWritablePrimary"], self.starts_within
             )
             client.admin.command("createUser", USER, pwd=self.password, roles=["root"])
 
-    def _client(self) -> "MongoClient[dict[str, object]]":
+    def client(self) -> "MongoClient[dict[str, Any]]":
         """A client that asks this one server, whatever state it is in."""
         return MongoClient(
             "127.0.0.1", self.port, directConnection=True, serverSelectionTimeoutMS=2_000
@@ -119,6 +142,14 @@ class MongodbServer(Server):
     @property
     def _key(self) -> Path:
         return self.folder / "key"
+
+
+def configuration(members: Sequence[MongodbServer], settings: Mapping[str, int]) -> dict[str, Any]:
+    """What makes servers a replica set."""
+    hosts = [
+        {"_id": number, "host": f"127.0.0.1:{member.port}"} for number, member in enumerate(members)
+    ]
+    return {"_id": "rs", "members": hosts, "settings": settings}
 
 
 # Databases that no test uses just now, by server. To make collections and their indexes takes half

@@ -4,41 +4,20 @@ import asyncio
 
 import pytest
 from bson.timestamp import Timestamp
-from pymongo import monitoring
 
 from duetime.errors import StoreUnavailable
-from duetime.stores.mongodb import connection
+from duetime.stores.mongodb import store as store_module
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.barrier import Barrier
 from duetime.stores.mongodb.lane import Lane
 from duetime.stores.mongodb.store import MongodbStore
 from tests.factories import insert, key_of, make_timer
-
-
-class Said(monitoring.CommandListener):
-    """Takes down what is said to the server."""
-
-    def __init__(self):
-        self.commands = []
-
-    def started(self, event):
-        self.commands.append((event.command_name, event.command))
-
-    def succeeded(self, event):
-        if event.command_name == "update":
-            self.commands.append(("updated", event.reply))
-
-    def failed(self, event):
-        pass
+from tests.stores.mongodb.said import Said
 
 
 async def test_a_read_asks_for_what_is_as_new_as_a_write_before_it(url, monkeypatch):
     """A majority has the write, and the read may not be answered from before it."""
-    said = Said()
-    plain = connection.AsyncMongoClient
-    monkeypatch.setattr(
-        connection, "AsyncMongoClient", lambda *a, **k: plain(*a, event_listeners=[said], **k)
-    )
+    said = Said(monkeypatch)
     store = MongodbStore(Address.parse(url))
     await store.migrate()
     timer = make_timer()
@@ -114,6 +93,17 @@ async def test_a_write_that_fails_is_told_to_those_who_wait_for_it(monkeypatch):
     with pytest.raises(StoreUnavailable, match="away"):
         await barrier.passed(None)
     assert await barrier.passed(None) == Timestamp(2, 0)
+
+
+async def test_a_read_waits_no_longer_than_any_other_question(mongodb, monkeypatch):
+    """However long the barrier before its own takes."""
+    monkeypatch.setattr(store_module, "ANSWER_WITHIN", 0.1)
+    monkeypatch.setattr(store_module, "MARGIN", 0.0)
+    never = asyncio.Event()
+    monkeypatch.setattr(mongodb._barrier, "_write", lambda _: never.wait())
+    with pytest.raises(StoreUnavailable, match="no answer in time"):
+        await mongodb.get([make_timer().id])
+    never.set()
 
 
 async def test_who_goes_away_does_not_stop_the_others(monkeypatch):

@@ -108,9 +108,8 @@ def test_what_was_never_sent_needs_no_settling():
     assert not was_never_sent(NetworkTimeout("silent"))
 
 
-async def refused(url, monkeypatch):
+async def refused(url):
     """How a store that cannot be opened says so."""
-    monkeypatch.setattr("duetime.stores.mongodb.schema.CONNECT_WITHIN", 0.3)
     store = open_store(url)
     with pytest.raises(StoreUnavailable) as raised:
         await store.migrate()
@@ -132,7 +131,9 @@ async def test_no_message_holds_the_password(url, monkeypatch):
         "no primary could be": url.replace("127.0.0.1", "no-such-host.invalid"),
     }
     for expected, wrong in said.items():
-        message = await refused(wrong, monkeypatch)
+        if "wr0ng" not in wrong:  # nobody answers there, however long it is waited for
+            monkeypatch.setattr("duetime.stores.mongodb.schema.CONNECT_WITHIN", 0.3)
+        message = await refused(wrong)
         assert expected in message
         assert password not in message
         assert "s3cret" not in message

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from pymongo.errors import AutoReconnect
+from pymongo.server_description import ServerDescription
 
 from duetime.errors import StoreUnavailable, Unanswered
 from duetime.stores import Change, Insert
@@ -127,6 +128,18 @@ async def test_what_may_still_land_is_said_to(mongodb, monkeypatch):
     monkeypatch.setattr(mongodb._opened.writes, "apply", lost)
     with pytest.raises(Unanswered, match="not known whether"):
         await mongodb.apply([claim_of(make_timer())])
+
+
+async def test_a_write_without_a_number_cannot_be_settled(proxied, monkeypatch):
+    """The driver sends it so when it loses sight of the server at the wrong moment."""
+    store, proxy = proxied
+    monkeypatch.setattr(ServerDescription, "retryable_writes_supported", False)
+    monkeypatch.setattr(store._lane, "_within", 0.5)
+    proxy.drop_answers()
+    with pytest.raises(Unanswered, match="not known whether"):
+        await store.insert([Insert(make_timer())])
+    proxy.pass_answers()
+    await store.insert([Insert(make_timer())])
 
 
 async def test_a_stalled_line_is_waited_for_no_longer_than_allowed(proxied, monkeypatch):

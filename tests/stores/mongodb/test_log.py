@@ -1,11 +1,15 @@
 """The execution log: in the timer's own document while it is short, and beside it when it grows."""
 
+import pytest
 from msgspec.structs import replace
+from pymongo.errors import AutoReconnect
 
 from duetime import ids
+from duetime.errors import StoreUnavailable
 from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.mongodb import writes
+from duetime.stores.mongodb.documents import to_id
 from tests.factories import NOW, claim_of, insert, make_attempt, make_timer
 
 
@@ -66,6 +70,62 @@ async def test_a_log_that_was_moved_is_dropped_with_its_timer(mongodb, database,
     left = [bytes(each["_id"])[:16].hex() async for each in database["attempts"].find()]
     assert set(left) == {kept.id.replace("-", "")}
     assert await mongodb.attempts(kept.id, None, 9) == lines
+
+
+@pytest.mark.parametrize("step", ["_bury", "_clear_graves", "the lines", "the graves"])
+async def test_a_purge_that_is_cut_off_leaves_nothing_behind(mongodb, database, monkeypatch, step):
+    """Wherever it ends, the next one finds what is left of timer and log."""
+    timer = make_timer(status=Status.COMPLETED, wake_at=None)
+    lines = tuple(make_attempt(timer, attempt=number) for number in range(1, 5))
+    await mongodb.insert([Insert(timer, attempts=lines)])
+    purging = mongodb._opened.purging
+
+    async def cut_off(*_):
+        raise AutoReconnect("connection closed")
+
+    with monkeypatch.context() as patched:
+        if step.startswith("the"):
+            collection = purging._attempts if step == "the lines" else purging._graves
+            patched.setattr(collection, "delete_many", cut_off)
+        else:
+            patched.setattr(purging, step, cut_off)
+        with pytest.raises(StoreUnavailable):
+            await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10)
+    # Until then, the log is there as long as its timer is.
+    [stored] = await mongodb.get([timer.id])
+    assert await mongodb.attempts(timer.id, None, 9) == (list(lines) if stored else [])
+    assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == (step == "_bury")
+    for name in ("timers", "attempts", "graves"):
+        assert await database[name].count_documents({}) == 0
+
+
+async def test_a_timer_with_a_log_beside_it_that_was_begun_anew_stays(mongodb, monkeypatch):
+    """It is looked at once more in the transaction that would drop it."""
+    timer = make_timer(status=Status.COMPLETED, wake_at=None)
+    lines = tuple(make_attempt(timer, attempt=number) for number in range(1, 5))
+    await mongodb.insert([Insert(timer, attempts=lines)])
+    anew = grown(timer, status=Status.PENDING, wake_at=NOW + 5)
+    bury = mongodb._opened.purging._bury
+
+    async def too_late(*arguments):
+        assert await mongodb.apply([anew]) == [True]
+        return await bury(*arguments)
+
+    monkeypatch.setattr(mongodb._opened.purging, "_bury", too_late)
+    assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
+    assert await mongodb.get([timer.id]) == [anew.new]
+    assert await mongodb.attempts(timer.id, None, 9) == list(lines)
+
+
+async def test_who_came_back_keeps_its_log(mongodb, database):
+    """A grave that was left tells of an earlier life, before a copy brought the timer again."""
+    timer = make_timer()
+    lines = tuple(make_attempt(timer, attempt=number) for number in range(1, 5))
+    await database["graves"].insert_one({"_id": to_id(timer.id)})
+    await mongodb.insert([Insert(timer, attempts=lines)])
+    assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
+    assert await mongodb.attempts(timer.id, None, 9) == list(lines)
+    assert await database["graves"].count_documents({}) == 0
 
 
 async def test_a_log_that_is_brought_along(mongodb):

@@ -8,15 +8,15 @@ from pymongo import AsyncMongoClient
 
 from duetime import ids
 from duetime.model import Status
-from duetime.stores import Due, Insert, Key, Query
+from duetime.stores import Due, Insert, Query
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import database_of
-from duetime.stores.mongodb.documents import to_id
+from duetime.stores.mongodb.documents import by_ids, to_id
 from duetime.stores.mongodb.lists import conditions, listing
 from duetime.stores.mongodb.reads import _by_key, stretches, waking
 from duetime.stores.mongodb.schema import DUE
 from duetime.stores.opening import open_store
-from tests.factories import NOW, make_spec, make_timer
+from tests.factories import NOW, key_of, make_spec, make_timer
 
 ROWS = 3_000
 
@@ -128,13 +128,13 @@ async def test_a_moment_is_gone_through_page_by_page(filled):
 async def test_by_id_and_by_key(filled):
     """Timers are found by their own index, and only those that were asked for are read."""
     some = [each["_id"] async for each in filled.find({}, {"_id": 1}, limit=3)]
-    _, names, stats = await explained(filled, filter={"_id": {"$in": some}})
+    _, names, stats = await explained(filled, filter=by_ids(some), hint="_id_")
     assert names == {"_id_"}
     assert stats["totalDocsExamined"] == 3
-    keys = [Key("t", "default", f"timer-{number}", 0) for number in (1, 3, 5, 7)]
+    keys = [key_of(timer(number)) for number in (1, 3, 5, 7)]
     [condition] = _by_key(keys)
-    _, names, stats = await explained(filled, filter=condition, hint="key")
-    assert names == {"key"}
+    _, names, stats = await explained(filled, filter=condition, hint="shard_key")
+    assert names == {"shard_key"}
     assert stats["totalDocsExamined"] == 4
 
 

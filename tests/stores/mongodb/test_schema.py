@@ -7,11 +7,13 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from duetime.errors import ConfigurationError
+from duetime.stores import Insert
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import connect, database_of
-from duetime.stores.mongodb.schema import HISTORY, STEPS, TIMERS, migrate
+from duetime.stores.mongodb.documents import to_document
+from duetime.stores.mongodb.schema import HISTORY, SHARD_KEY, STEPS, TIMERS, migrate
 from duetime.stores.mongodb.store import MongodbStore
-from tests.factories import insert, make_timer
+from tests.factories import insert, key_of, make_timer
 
 
 @pytest.fixture
@@ -30,12 +32,36 @@ async def test_many_nodes_start_at_once(new_url):
     await insert(stores[0], make_timer())
     database = stores[0]._opened.database
     assert await database[HISTORY].count_documents({}) == len(STEPS)
-    assert set(await database["timers"].index_information()) == {
-        "_id_",
-        *(index.document["name"] for index in TIMERS),
-    }
+    names = {index.document["name"] for index in (*TIMERS, SHARD_KEY)}
+    assert set(await database["timers"].index_information()) == {"_id_", *names} - {"key"}
     assert (await database["news"].options())["capped"]
     for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+async def test_a_step_that_was_cut_off_is_made_again(new_url, is_built):
+    """Keys are unique all the while: the old index goes when the new one is there."""
+    address = Address.parse(new_url)
+    timer = make_timer()
+    async with connect(address) as client:
+        database = database_of(client, address)
+        await migrate(database, STEPS[:1])
+        await database["timers"].insert_one(to_document(Insert(timer)))
+        if is_built:  # and neither was the old one dropped, nor the step noted
+            await database["timers"].create_indexes([SHARD_KEY])
+        store = MongodbStore(address)
+        await store.migrate()
+        await STEPS[1].make(database)  # a second time, as another node may
+        unique = [
+            name
+            for name, index in (await database["timers"].index_information()).items()
+            if index.get("unique")
+        ]
+        assert unique == ["shard_key"]
+        same = make_timer(timer_id=timer.timer_id)
+        assert await store.insert([Insert(same)]) == [timer]
+        assert await store.get_by_key([key_of(timer)]) == [timer]
         await store.close()
 
 

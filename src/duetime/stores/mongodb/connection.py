@@ -14,6 +14,7 @@ from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.read_concern import ReadConcern
 
 from duetime.stores.mongodb.address import Address
+from duetime.stores.mongodb.numbering import Numbering
 
 Document: TypeAlias = dict[str, Any]
 Client: TypeAlias = AsyncMongoClient[Document]
@@ -25,6 +26,9 @@ Session: TypeAlias = AsyncClientSession
 CONNECT_WITHIN = 5.0
 ANSWER_WITHIN = 15.0
 QUICK_WITHIN = 3.0  # for a heartbeat: a third of what a node is given by default
+# A member that hangs is noticed after this and CONNECT_WITHIN. Then the driver lets go of what it
+# waits for there, and asks the next primary, while there is time left to answer.
+LOOK_EVERY = 2.0
 
 # Connections beside those for timers and for lists: heartbeats, barriers, news, and some to settle
 # with. Each has its own, so that none waits behind what is busy.
@@ -41,14 +45,18 @@ def searches_at_once(address: Address) -> int:
 def connect(address: Address) -> Client:
     """Make the client; it opens connections as they are needed."""
     wait = int(CONNECT_WITHIN * 1000)
+    # An election may take as long as an answer: nobody gives up before his own time is over.
+    elect = int(ANSWER_WITHIN * 1000)
     return AsyncMongoClient(
         address.uri,
         maxPoolSize=address.pool_size + searches_at_once(address) + _OTHERS,
         connectTimeoutMS=wait,
-        serverSelectionTimeoutMS=wait,
+        serverSelectionTimeoutMS=elect,
+        heartbeatFrequencyMS=int(LOOK_EVERY * 1000),
         waitQueueTimeoutMS=wait,
         retryWrites=True,
         retryReads=True,
+        event_listeners=[Numbering()],
     )
 
 

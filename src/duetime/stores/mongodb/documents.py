@@ -9,6 +9,7 @@ The newest lines of the execution log lie in the document itself, so that they a
 with the change, or not at all. Before there are many, they move to a collection of their own.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -72,6 +73,21 @@ def from_id(stored: bytes) -> str:
 def known_ids(texts: Any) -> list[Binary]:
     """Those of the texts that are ids at all, once each: the others are nobody's."""
     return [to_id(text) for text in dict.fromkeys(texts) if ids.is_uuid(text)]
+
+
+def by_id(stored: bytes) -> Document:
+    """What finds a timer by its id: its shard is said too, which a sharded cluster goes by."""
+    return {"_id": stored, "shard": _shard_of(stored)}
+
+
+def by_ids(stored: Collection[bytes]) -> Document:
+    """The same for many."""
+    shards = sorted({_shard_of(each) for each in stored})
+    return {"_id": {"$in": list(stored)}, "shard": {"$in": shards}}
+
+
+def _shard_of(stored: bytes) -> int:
+    return int.from_bytes(stored[6:8]) % ids.SHARDS
 
 
 def bound(text: str) -> Binary:

@@ -3,11 +3,17 @@
 Every write belongs to a session and has a number in it. A server works on one write of a session at
 a time, and refuses a number that is lower than one it has seen. So one more write in the same
 session, once a majority has it, ends the matter: those before it have been done, or never will be.
+A new primary has that one too, and so the numbers; and what an old one does after it was deposed,
+it must take back when it returns.
+
+In a sharded cluster each shard knows only the numbers of its own writes. There nothing is settled:
+who lost an answer is told that nobody knows.
 """
 
 import asyncio
 
 import pymongo
+from pymongo.topology_description import TOPOLOGY_TYPE
 
 from duetime.stores.mongodb.connection import Database, Session
 from duetime.stores.mongodb.errors import ENGINE_ERRORS
@@ -20,6 +26,8 @@ FENCES = "fences"
 
 async def settle(database: Database, session: Session) -> bool:
     """See to it that nothing more comes of a session's writes; tells whether that is sure."""
+    if database.client.topology_description.topology_type == TOPOLOGY_TYPE.Sharded:
+        return False
     try:
         with pymongo.timeout(SETTLE_WITHIN):
             async with asyncio.timeout(SETTLE_WITHIN):

@@ -12,6 +12,8 @@ from duetime.stores.mongodb.connection import Database, Document, Session
 from duetime.stores.mongodb.documents import (
     PROJECTION,
     bound,
+    by_id,
+    by_ids,
     from_document,
     from_id,
     from_line,
@@ -44,7 +46,7 @@ class Reads:
         found: dict[str, Timer] = {}
         if known := known_ids(asked):
             cursor = self._timers.find(
-                {"_id": {"$in": known}}, PROJECTION, session=session, batch_size=AT_ONCE
+                by_ids(known), PROJECTION, session=session, batch_size=AT_ONCE, hint="_id_"
             )
             async for document in cursor:
                 timer = from_document(document)
@@ -58,7 +60,7 @@ class Reads:
         found: dict[tuple[str, str, str], Timer] = {}
         for condition in _by_key(keys):
             cursor = self._timers.find(
-                condition, PROJECTION, session=session, batch_size=AT_ONCE, hint="key"
+                condition, PROJECTION, session=session, batch_size=AT_ONCE, hint="shard_key"
             )
             async for document in cursor:
                 timer = from_document(document)
@@ -100,7 +102,7 @@ class Reads:
         if not ids.is_uuid(timer):
             return []
         id_, place = to_id(timer), after or (-1, 0)
-        held = await self._timers.find_one({"_id": id_}, {"log": 1, "has_log": 1})
+        held = await self._timers.find_one(by_id(id_), {"log": 1, "has_log": 1}, hint="_id_")
         if held is None or limit == 0:
             return []
         lines: dict[tuple[int, int], list[Any]] = {}
@@ -170,13 +172,13 @@ def _place(line: list[Any]) -> tuple[int, int]:
 
 
 def _by_key(keys: Sequence[Key]) -> Iterator[Document]:
-    """The conditions for so many keys: those of one tenant and group are one."""
-    groups: dict[tuple[str, str], dict[str, None]] = {}
+    """The conditions for so many keys: those of one shard, tenant and group are one."""
+    groups: dict[tuple[int, str, str], dict[str, None]] = {}
     for key in keys:
-        groups.setdefault((key.tenant, key.group), {})[key.timer_id] = None
+        groups.setdefault((key.shard, key.tenant, key.group), {})[key.timer_id] = None
     conditions = [
-        {"tenant": tenant, "group": group, "timer_id": {"$in": list(names)}}
-        for (tenant, group), names in groups.items()
+        {"shard": shard, "tenant": tenant, "group": group, "timer_id": {"$in": list(names)}}
+        for (shard, tenant, group), names in groups.items()
     ]
     for start in range(0, len(conditions), _GROUPS):
         part = conditions[start : start + _GROUPS]

@@ -18,6 +18,7 @@ from duetime.stores.mongodb.connection import CONNECT_WITHIN, Database
 from duetime.stores.mongodb.fate import FENCES
 
 HISTORY = "schema_history"
+GRAVES = "graves"  # of timers that are gone, whose log is not yet
 
 # Seconds that a step of the schema may take.
 MIGRATE_WITHIN = 600.0
@@ -26,6 +27,7 @@ _FINISHED = ["completed", "failed", "canceled"]
 _NOT_COMPLETED = ["pending", "executing", "failed", "canceled", "paused"]
 _UNAUTHORIZED = 13
 _EXISTS_ALREADY = 48
+_NO_SUCH_INDEX = 27
 _NEWS_BYTES = 1024 * 1024
 
 # What needs attention now, with all that the engine asks for, so that no document is read for it.
@@ -41,6 +43,10 @@ def _where(**condition: object) -> dict[str, object]:
 
 
 _EXISTS = {"$exists": True}
+
+# One timer per key. A key is always in the same shard; in a sharded cluster, only an index that
+# begins with the shard can be unique.
+SHARD_KEY = _index("shard_key", "shard", "tenant", "group", "timer_id", unique=True)
 
 TIMERS = [
     _index("key", "tenant", "group", "timer_id", unique=True),
@@ -84,7 +90,25 @@ async def _create(database: Database, name: str, **options: Any) -> None:
             raise
 
 
-STEPS = [Step(1, "first", 1, _first)]
+async def _key_in_shard(database: Database) -> None:
+    """There is always one of the two indexes that keeps keys unique."""
+    await database["timers"].create_indexes([SHARD_KEY])
+    try:
+        await database["timers"].drop_index("key")
+    except OperationFailure as error:
+        if error.code != _NO_SUCH_INDEX:
+            raise
+
+
+async def _graves(database: Database) -> None:
+    await _create(database, GRAVES)
+
+
+STEPS = [
+    Step(1, "first", 1, _first),
+    Step(2, "key_in_shard", 2, _key_in_shard),
+    Step(3, "graves", 2, _graves),
+]
 
 
 async def migrate(database: Database, steps: list[Step], *, must_exist: bool = False) -> None:

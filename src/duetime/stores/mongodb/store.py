@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
+from bson.timestamp import Timestamp
+
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable, Unanswered, not_known
 from duetime.model import Attempt, Event, Timer
@@ -26,9 +28,11 @@ from duetime.stores.mongodb.connection import (
 )
 from duetime.stores.mongodb.errors import ENGINE_ERRORS, meaning, translated, was_never_sent
 from duetime.stores.mongodb.fate import settle
-from duetime.stores.mongodb.lane import Lane
+from duetime.stores.mongodb.lane import MARGIN, Lane
 from duetime.stores.mongodb.lists import Lists
 from duetime.stores.mongodb.news import Listener, documents, news_of
+from duetime.stores.mongodb.numbering import noting_unnumbered
+from duetime.stores.mongodb.purging import Purging
 from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.records import Records
 from duetime.stores.mongodb.schema import STEPS, migrate
@@ -46,6 +50,7 @@ class _Open(NamedTuple):
     lists: Lists
     writes: Writes
     records: Records
+    purging: Purging
 
 
 class MongodbStore:
@@ -80,7 +85,12 @@ class MongodbStore:
         if self._opened is None:
             reads = Reads(database)
             self._opened = _Open(
-                database, reads, Lists(database), Writes(database, reads), Records(database)
+                database,
+                reads,
+                Lists(database),
+                Writes(database, reads),
+                Records(database),
+                Purging(database),
             )
             self._listener.open(news_of(database))
 
@@ -153,8 +163,8 @@ class MongodbStore:
         return await self._quick.run(lambda: records.put(old, new))
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
-        writes = self._open().writes
-        return await self._lane.run(lambda: writes.purge(sorted(shards), before, limit))
+        purging = self._open().purging
+        return await self._lane.run(lambda: purging.purge(sorted(shards), before, limit))
 
     async def announce(self, news: News) -> None:
         collection = news_of(self._open().database)
@@ -167,16 +177,19 @@ class MongodbStore:
     async def _read(self, lane: Lane, work: Callable[[Session], Awaitable[T]]) -> T:
         """Read what is no older than anything that was acknowledged before."""
         database = self._open().database
-        # The barrier is a write, which has no place in a database that is taken as it is.
-        newest = None if self._must_exist else await self._barrier.passed(database)
 
-        async def from_there_on() -> T:
+        async def from_there_on(newest: Timestamp | None) -> T:
             async with database.client.start_session(causal_consistency=True) as session:
                 if newest is not None:
                     session.advance_operation_time(newest)
                 return await work(session)
 
-        return await lane.run(from_there_on)
+        with translated():
+            # All of it together: the barrier may have to wait for the one before.
+            async with asyncio.timeout(ANSWER_WITHIN + MARGIN):
+                # It is a write, which has no place in a database that is taken as it is.
+                newest = None if self._must_exist else await self._barrier.passed(database)
+                return await lane.run(lambda: from_there_on(newest))
 
     async def _write(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Write. When this raises, the write has ended one way or the other.
@@ -190,11 +203,13 @@ class MongodbStore:
                 try:
                     return await self._lane.run_bare(lambda: work(session))
                 except ENGINE_ERRORS as error:
-                    if was_never_sent(error) or await settle(database, session):
+                    if was_never_sent(error):
+                        raise
+                    if await settle(database, session) and not unnumbered:
                         raise
                     raise Unanswered(not_known(f"MongoDB: {meaning(error)}")) from error
 
-        with translated():
+        with translated(), noting_unnumbered() as unnumbered:
             return await to_its_end()
 
     def _open(self) -> _Open:

@@ -4,30 +4,17 @@ A timer and its events are written together by a transaction, a whole batch in o
 cannot both go on: the server ends one, which is then tried again, and finds what the other did.
 """
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from pymongo import UpdateOne
-from pymongo.errors import BulkWriteError, PyMongoError
-from pymongo.read_concern import ReadConcern
 
 from duetime import ids
 from duetime.model import Event
 from duetime.stores import Change, Insert
 from duetime.stores.codec import to_json
-from duetime.stores.mongodb.connection import DURABLE, Database, Document, Session
-from duetime.stores.mongodb.documents import to_document, to_id
-
-T = TypeVar("T")
-
-# How often a transaction is tried that met another, and the longest pause in between, in seconds.
-_MOST_TRIES = 30
-_PAUSE = 0.1
-
-_LOST_A_RACE = "TransientTransactionError"
-_DUPLICATE_KEY = 11000
+from duetime.stores.mongodb.connection import Database, Document, Session
+from duetime.stores.mongodb.documents import by_ids, to_document, to_id
+from duetime.stores.mongodb.transaction import in_transaction
 
 
 class Telling:
@@ -48,7 +35,7 @@ class Telling:
                 await self._tell(session, [e for _, insert in free for e in insert.events])
             return {place for place, _ in free}
 
-        return await _in_transaction(session, once)
+        return await in_transaction(session, once)
 
     async def apply(
         self,
@@ -60,9 +47,10 @@ class Telling:
 
         async def once() -> list[int]:
             cursor = self._timers.find(
-                {"_id": {"$in": [to_id(change.old.id) for _, change in part]}},
+                by_ids([to_id(change.old.id) for _, change in part]),
                 {"version": 1},
                 session=session,
+                hint="_id_",
             )
             stored = {each["_id"]: each["version"] async for each in cursor}
             winners = [
@@ -78,14 +66,19 @@ class Telling:
                 await self._tell(session, events)
             return [place for (place, _), _ in winners]
 
-        return await _in_transaction(session, once)
+        return await in_transaction(session, once)
 
     async def _free(
         self, session: Session, placed: Sequence[tuple[int, Insert]]
     ) -> list[tuple[int, Insert]]:
         timers = [insert.timer for _, insert in placed]
-        wanted = [{"_id": {"$in": [to_id(timer.id) for timer in timers]}}] + [
-            {"tenant": timer.tenant, "group": timer.group, "timer_id": timer.timer_id}
+        wanted = [by_ids([to_id(timer.id) for timer in timers])] + [
+            {
+                "shard": timer.shard,
+                "tenant": timer.tenant,
+                "group": timer.group,
+                "timer_id": timer.timer_id,
+            }
             for timer in timers
         ]
         taken: set[object] = set()
@@ -121,25 +114,3 @@ class Telling:
                 ],
                 session=session,
             )
-
-
-async def _in_transaction(session: Session, work: Callable[[], Awaitable[T]]) -> T:
-    """Do all of it or nothing, and again if another got in the way."""
-    for left in reversed(range(_MOST_TRIES)):
-        try:
-            async with await session.start_transaction(
-                read_concern=ReadConcern("snapshot"), write_concern=DURABLE
-            ):
-                return await work()
-        except PyMongoError as error:
-            if not (error.has_error_label(_LOST_A_RACE) or _is_taken(error)) or not left:
-                raise
-        await asyncio.sleep(random.random() * _PAUSE)  # noqa: S311 - no secret
-    raise AssertionError("the last try raises")
-
-
-def _is_taken(error: PyMongoError) -> bool:
-    """Tell whether a key or an id was taken by another, after it was found free."""
-    if not isinstance(error, BulkWriteError):
-        return False
-    return any(each["code"] == _DUPLICATE_KEY for each in error.details["writeErrors"])

@@ -12,16 +12,15 @@ from bson.binary import UUID_SUBTYPE, Binary
 from pymongo import ReplaceOne, UpdateOne
 from pymongo.errors import BulkWriteError
 
-from duetime import ids
-from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
-from duetime.model import FINISHED, Attempt, Timer
+from duetime.model import Attempt, Timer
 from duetime.stores import Change, Insert, Key
 from duetime.stores.mongodb.connection import Database, Document, Session
 from duetime.stores.mongodb.documents import (
     HEAVIEST,
+    by_id,
+    by_ids,
     known_ids,
-    last_line_id,
     line_id,
     to_document,
     to_id,
@@ -152,7 +151,7 @@ class Writes:
         moved = await self._move_lines(session, part)
         updates = []
         for _, change in part:
-            condition = {"_id": to_id(change.old.id), "version": change.old.version}
+            condition = by_id(to_id(change.old.id)) | {"version": change.old.version}
             update = to_update(change.old, change.new)
             line = to_line(change.attempt) if change.attempt else None
             if change.old.id in moved:
@@ -180,9 +179,10 @@ class Writes:
         moved: set[str] = set()
         lines: list[tuple[bytes, list[Any]]] = []
         cursor = self._timers.find(
-            {"_id": {"$in": list(grown)}, "log.0": {"$exists": True}},
+            by_ids(grown) | {"log.0": {"$exists": True}},
             {"version": 1, "log": 1},
             session=session,
+            hint="_id_",
         )
         async for held in cursor:
             old = grown[held["_id"]]
@@ -217,40 +217,6 @@ class Writes:
         """Forget these events."""
         if known := known_ids(told):
             await self._events.delete_many({"_id": {"$in": known}})
-
-    async def purge(self, shards: Sequence[int], before: Millis, limit: int) -> int:
-        """Drop finished timers with all that is theirs; how many."""
-        if not shards or limit == 0:
-            return 0
-        finished: Document = {
-            "status": {"$in": [status.value for status in FINISHED]},
-            "updated_at": {"$lt": before},
-        }
-        wanted = finished | ({"shard": {"$in": shards}} if len(shards) < ids.SHARDS else {})
-        cursor = self._timers.find(
-            wanted, {"has_log": 1}, sort=[("updated_at", 1)], limit=limit, hint="finished"
-        )
-        doomed = {each["_id"]: each.get("has_log", False) async for each in cursor}
-        if not doomed:
-            return 0
-        # Asked once more: somebody may have begun one anew meanwhile.
-        dropped = await self._timers.delete_many({"_id": {"$in": list(doomed)}} | finished)
-        await self._drop_logs([id_ for id_, has_log in doomed.items() if has_log])
-        return dropped.deleted_count
-
-    async def _drop_logs(self, timers: Sequence[Any]) -> None:
-        """Drop the lines of those that are gone."""
-        if not timers:
-            return
-        cursor = self._timers.find({"_id": {"$in": list(timers)}}, {"_id": 1})
-        left = {each["_id"] async for each in cursor}
-        gone = [id_ for id_ in timers if id_ not in left]
-        for start in range(0, len(gone), 100):
-            ranges = [
-                {"_id": {"$gte": line_id(id_, 0, 0), "$lte": last_line_id(id_)}}
-                for id_ in gone[start : start + 100]
-            ]
-            await self._attempts.delete_many({"$or": ranges})
 
 
 def _firsts(placed: Sequence[tuple[int, Insert]]) -> list[tuple[int, Insert]]:
