@@ -9,6 +9,7 @@
 | `keeper.py`, `kept.py` | what ends a server whose owner is gone, and the owner's side of it |
 | `server.py` | a server: started, stopped, crashed, paused |
 | `postgres.py`, `pgbouncer.py`, `mysql.py`, `mongodb.py`, ... | one kind each, or one family |
+| `cassandra_ring.py` | three Cassandra servers that are one cluster |
 | `kinds.py` | the kinds there are |
 | `processes.py` | the processes of this machine |
 | `desk.py` | one server of each kind, shared by the processes of a test run |

@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.servers.cassandra import cassandra_5
+from tests.servers.cassandra_ring import CassandraRing
 from tests.servers.desk import DESK, Desk, desk_at
 from tests.servers.installs import pgbouncer
 from tests.servers.kinds import KINDS, Kind
@@ -20,7 +22,14 @@ OwnPostgres = Callable[..., PostgresServer]
 OwnPgbouncer = Callable[[PostgresServer], Pgbouncer]
 
 _EMBEDDED = {"memory", "sqlite"}
-_FIXTURES = {"server_url", "fresh_database", "own_server", "own_postgres", "own_pgbouncer"}
+_FIXTURES = {
+    "server_url",
+    "fresh_database",
+    "own_server",
+    "own_postgres",
+    "own_pgbouncer",
+    "cassandra_ring",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -145,6 +154,15 @@ def own_pgbouncer() -> Iterator[OwnPgbouncer]:
             return stack.enter_context(pooler)
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def cassandra_ring() -> Iterator[CassandraRing]:
+    """Three servers that the tests of a module share: each restores what it did to them."""
+    with _leaving_out("cassandra"):
+        programs = cassandra_5()
+    with CassandraRing(programs) as ring:
+        yield ring
 
 
 @contextmanager
