@@ -9,7 +9,7 @@ from duetime.cli.receiver import running_receiver
 from duetime.clock import Millis, SystemClock
 from tests.cluster.checker import Fault, outstanding, violations
 from tests.cluster.history import History, Verdict
-from tests.cluster.load import Load, look, read_logs
+from tests.cluster.load import RATE, Load, look, read_logs
 from tests.cluster.nodes import Cluster, Node, running_cluster
 from tests.cluster.waiting import until
 from tests.system.service import eventually
@@ -111,15 +111,22 @@ class Campaign:
 
 @asynccontextmanager
 async def under_load(
-    folder: Path, url: str, *, seed: int, count: int = 3, is_proxied: bool = False
+    folder: Path,
+    url: str,
+    *,
+    seed: int,
+    count: int = 3,
+    is_proxied: bool = False,
+    rate: float = RATE,
+    **settings: str,
 ) -> AsyncIterator[Campaign]:
     """A cluster of nodes under load; on the way out the load ends and all is waited for."""
     history = History()
     async with (
         running_receiver("127.0.0.1", 0, history.note_arrival, delay=RECEIVER_TAKES) as port,
-        running_cluster(folder, url, count=count, is_proxied=is_proxied) as cluster,
+        running_cluster(folder, url, count=count, is_proxied=is_proxied, **settings) as cluster,
     ):
-        load = Load(cluster, history, f"http://127.0.0.1:{port}/hook", seed)
+        load = Load(cluster, history, f"http://127.0.0.1:{port}/hook", seed, rate)
         campaign = Campaign(cluster, load, history)
         try:
             async with asyncio.TaskGroup() as tasks:

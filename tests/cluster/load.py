@@ -50,9 +50,12 @@ class Life(NamedTuple):
 class Load:
     """Puts a cluster under load, and notes down what came of every request."""
 
-    def __init__(self, cluster: Cluster, history: History, url: str, seed: int) -> None:
+    def __init__(
+        self, cluster: Cluster, history: History, url: str, seed: int, rate: float = RATE
+    ) -> None:
         self._history = history
         self._url = url
+        self._rate = rate
         self._dice = random.Random(seed)
         self._nodes = cluster.nodes
         self._clients: dict[Node, AsyncClient] = {}
@@ -169,7 +172,7 @@ class Load:
 
     async def _wait(self) -> None:
         """Wait for as long as makes the rate, on average."""
-        pause = self._dice.random() * 2 * USERS / RATE
+        pause = self._dice.random() * 2 * USERS / self._rate
         try:
             await asyncio.wait_for(self._over.wait(), pause)
         except TimeoutError:

@@ -10,6 +10,7 @@
 | `server.py` | a server: started, stopped, crashed, paused |
 | `postgres.py`, `pgbouncer.py`, `mysql.py`, `mongodb.py`, ... | one kind each, or one family |
 | `mongodb_set.py` | three MongoDB servers that are one |
+| `cassandra_ring.py` | three Cassandra servers that are one cluster |
 | `kinds.py` | the kinds there are |
 | `processes.py` | the processes of this machine |
 | `desk.py` | one server of each kind, shared by the processes of a test run |

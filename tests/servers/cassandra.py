@@ -79,8 +79,23 @@ def cassandra_5() -> Programs:
     return Programs(java(), jars(f"org.apache.cassandra:cassandra-all:{VERSION}"))
 
 
+class Place(NamedTuple):
+    """A server's place in its cluster."""
+
+    host: str
+    port: int
+    peers_port: int  # where the servers of a cluster reach each other
+    seeds: tuple[str, ...]  # the hosts that whoever comes asks for the others
+    token: int  # where its part of the ring ends
+
+    @classmethod
+    def alone(cls) -> "Place":
+        """That of a cluster of one."""
+        return cls("127.0.0.1", free_port(), free_port(), ("127.0.0.1",), 0)
+
+
 class CassandraServer(Server):
-    """A cluster of one node, which acknowledges no write before it is in the commit log.
+    """A server, alone by default, that acknowledges no write before it is in the commit log.
 
     Without ``fsync`` that log is on a disk in memory, where there is one: quicker, and it survives
     a crash of the server, but not one of the machine. One that is long-lived is for benchmarks.
@@ -99,6 +114,7 @@ class CassandraServer(Server):
         is_long_lived: bool = False,
         heap: str = "768M",
         settings: dict[str, str] | None = None,
+        place: Place | None = None,
         within: Path | None = None,
     ) -> None:
         self._programs = programs
@@ -106,13 +122,16 @@ class CassandraServer(Server):
         self._is_long_lived = is_long_lived
         self._heap = heap
         self._settings = settings or {}
-        self._peers_port = free_port()
-        super().__init__(within=within or (None if fsync else _memory_disk()))
+        self._place = place or Place.alone()
+        self.host = self._place.host
+        super().__init__(
+            within=within or (None if fsync else _memory_disk()), port=self._place.port
+        )
 
     def url(self, keyspace: str = "", **query: str) -> str:
         """Where to reach it as its superuser."""
         who = f"{USER}:{PASSWORD}@" if self._has_passwords else ""
-        address = f"cassandra://{who}127.0.0.1:{self.port}/{keyspace}"
+        address = f"cassandra://{who}{self.host}:{self.port}/{keyspace}"
         return f"{address}?{urlencode(query)}" if query else address
 
     def set_up(self) -> None:
@@ -147,7 +166,7 @@ class CassandraServer(Server):
             f"-Dlogback.configurationFile=file://{folder}/logback.xml",
             f"-Dcassandra.storagedir={folder}",
             f"-Dcassandra.logdir={folder}",
-            # There are no others to wait for.
+            # There are no others to wait for, or they are waited for by whoever starts them.
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-Dcassandra.ring_delay_ms=0",
             "-Dcassandra.superuser_setup_delay_ms=0",
@@ -165,7 +184,7 @@ class CassandraServer(Server):
 
     def _lets_in(self) -> bool:
         login = PlainTextAuthProvider(USER, PASSWORD)
-        with Cluster(["127.0.0.1"], port=self.port, auth_provider=login) as cluster:
+        with Cluster([self.host], port=self.port, auth_provider=login) as cluster:
             try:
                 cluster.connect()
             except NoHostAvailable:
@@ -173,14 +192,17 @@ class CassandraServer(Server):
         return True
 
     def _configuration(self) -> str:
+        host, _, peers_port, seeds, token = self._place
+        peers = ",".join(f"{seed}:{peers_port}" for seed in seeds)
         settings = {
             "cluster_name": "duetime",
             "num_tokens": "1",
-            "initial_token": "0",
+            "initial_token": str(token),
+            "auto_bootstrap": "false",  # whoever comes finds nothing to take over
             "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
-            "listen_address": "127.0.0.1",
-            "rpc_address": "127.0.0.1",
-            "storage_port": str(self._peers_port),
+            "listen_address": host,
+            "rpc_address": host,
+            "storage_port": str(peers_port),
             "native_transport_port": str(self.port),
             "endpoint_snitch": "SimpleSnitch",
             "commitlog_sync": "batch",
@@ -203,7 +225,7 @@ class CassandraServer(Server):
             "concurrent_writes": "16",
             "concurrent_compactors": "1",
             "seed_provider": "[{class_name: org.apache.cassandra.locator.SimpleSeedProvider, "
-            f'parameters: [{{seeds: "127.0.0.1:{self._peers_port}"}}]}}]',
+            f'parameters: [{{seeds: "{peers}"}}]}}]',
             **({"authenticator": "PasswordAuthenticator"} if self._has_passwords else {}),
             **self._settings,
         }

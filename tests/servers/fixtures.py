@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.servers.cassandra import cassandra_5
+from tests.servers.cassandra_ring import CassandraRing
 from tests.servers.desk import DESK, Desk, desk_at
 from tests.servers.installs import mongodb, pgbouncer
 from tests.servers.kinds import KINDS, Kind
@@ -28,6 +30,7 @@ _FIXTURES = {
     "own_postgres",
     "own_pgbouncer",
     "own_mongodb_set",
+    "cassandra_ring",
 }
 
 
@@ -164,6 +167,15 @@ def own_mongodb_set() -> Iterator[MongodbSet]:
         stack.callback(servers.close)
         servers.start()
         yield servers
+
+
+@pytest.fixture(scope="module")
+def cassandra_ring() -> Iterator[CassandraRing]:
+    """Three servers that the tests of a module share: each restores what it did to them."""
+    with _leaving_out("cassandra"):
+        programs = cassandra_5()
+    with CassandraRing(programs) as ring:
+        yield ring
 
 
 @contextmanager

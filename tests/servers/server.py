@@ -23,14 +23,15 @@ class Server(ABC):
 
     name: str  # for its folder
     version: str  # such as "18.6"
+    host = "127.0.0.1"  # where it listens
     farewell = signal.SIGTERM  # what ends it at once, and its folder with it
     stopping = signal.SIGTERM  # what ends it in order
     crashing = signal.SIGKILL  # what ends it with nothing put in order
     starts_within = 60.0  # seconds, on a busy machine
 
-    def __init__(self, *, within: Path | None = None) -> None:
+    def __init__(self, *, within: Path | None = None, port: int | None = None) -> None:
         """Make its folder and set it up; ``within`` is where, if not among temporary files."""
-        self.port = free_port()
+        self.port = free_port() if port is None else port
         self._account = server_account()
         self.folder = make_folder(self.name, self._account, within)
         self._process: KeptProcess | None = None
@@ -66,7 +67,12 @@ class Server(ABC):
     def is_ready(self) -> bool:
         """Tell whether it takes connections."""
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+            return probe.connect_ex((self.host, self.port)) == 0
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it was started, and not ended since."""
+        return self._process is not None
 
     @property
     def pid(self) -> int:

@@ -7,7 +7,7 @@ from duetime.model import Kind, Outcome
 from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import fence, floors
 from duetime.stores.cassandra.pieces import Ground
-from duetime.stores.cassandra.rows import DUE, LATE
+from duetime.stores.cassandra.rows import BEGINNING, DUE, LATE
 from tests.factories import NODE, NOW, claimed, completed, insert, make_event, make_timer
 from tests.system.service import eventually
 
@@ -103,6 +103,36 @@ async def test_a_line_between_floor_and_head_is_moved(cassandra, monkeypatch):
     assert await cassandra.apply([Change(timer, claimed(timer))]) == [True]
     assert await cassandra.apply([Change(claimed(timer), change.new)]) == [True]
     assert await cassandra.due([SHARD], None, LATER, 10) == [Waking.of(other)]
+
+
+async def test_shards_at_rest_are_asked_together(cassandra, monkeypatch):
+    """Whenever each was last written to, they begin at the same place: a poll is three requests."""
+    shards = range(4)
+    for n in shards:
+        timer = make_timer(shard=n, execute_at=NOW + 1_000 * n)
+        await insert(cassandra, timer)
+        await fire(cassandra, [timer], NOW + 100_000 + 1_000 * n)
+        await cassandra.due(shards, None, LATER, 10)
+    rooms = cassandra._rooms
+
+    async def are_even():
+        await cassandra.due(shards, None, LATER, 10)
+        heads = {rooms.reads._shards.head(shard) for shard in shards}
+        return len(heads) == 1 and heads.isdisjoint({None, BEGINNING})
+
+    await eventually(are_even, "the heads to be raised")
+    asked = []
+    run = rooms.reads._session.run
+
+    async def counted(statement, values=()):
+        asked.append(statement)
+        return await run(statement, values)
+
+    monkeypatch.setattr(rooms.reads._session, "run", counted)
+    await cassandra.due(shards, None, LATER, 10)
+    assert len(asked) == 3  # the list of shards, what is due, and what is late
+    await cassandra.due(shards, Due(LATER, ""), LATER + 1_000, 10)
+    assert len(asked) == 5  # the list is known
 
 
 @pytest.mark.slow

@@ -21,7 +21,9 @@ from duetime.stores.cassandra.shards import Shards
 MARGIN = 10_000
 # The floor is raised when so many lines were removed,
 MANY = 2_000
-# and in any case when it is so far behind, in milliseconds: somebody else may have removed some.
+# and in any case each time that so many milliseconds are full, to that very time: somebody else
+# may have removed some. So shards that have little to do begin at the same place, and what is due
+# in all of them is asked for by one request.
 RARELY = 60_000
 
 
@@ -47,7 +49,7 @@ class Floors:
         if lane is None or self._lanes.latest is None:
             return
         wanted = min(first, Due(self._lanes.latest - MARGIN, ""))
-        lowest = floor or BEGINNING
-        is_behind = wanted.wake_at - lowest.wake_at >= RARELY
-        if wanted > lowest and (is_behind or lane.removed >= MANY):
+        if lane.removed < MANY:
+            wanted = Due(wanted.wake_at - wanted.wake_at % RARELY, "")
+        if wanted > (floor or BEGINNING):
             lane.raise_floor(wanted)

@@ -122,8 +122,11 @@ class Reads:
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
-        """Lines of what wakes until then, over all of these shards."""
-        heads = await self._shards.read()
+        """Lines of what wakes until then, over all of these shards.
+
+        Who goes on behind a place has begun without one, or will: the list of shards is read then.
+        """
+        heads = await (self._shards.read() if after is None else self._shards.read_once())
         asked = [shard for shard in heads if shard in shards]
         if limit <= 0 or not asked:
             return []

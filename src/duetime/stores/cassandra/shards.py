@@ -35,6 +35,10 @@ class Shards:
         self._is_read = True
         return dict(self._heads)
 
+    async def read_once(self) -> dict[int, Due | None]:
+        """The same, as it was when it was last read."""
+        return dict(self._heads) if self._is_read else await self.read()
+
     def head(self, shard: int) -> Due | None:
         """The head of a shard, or one that it had."""
         return self._heads.get(shard)
