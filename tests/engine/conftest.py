@@ -1,20 +1,22 @@
 """A whole node without sockets: store, engine and use cases on a clock that stands still."""
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import msgspec
 import pytest
 
 from duetime.engine import Engine
-from duetime.ids import ALL_SHARDS
-from duetime.model import DEFAULT_TENANT, Timer
+from duetime.ids import ALL_SHARDS, key_shard
+from duetime.model import DEFAULT_GROUP, DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
-from duetime.service import Service
+from duetime.service import DEFAULT_NUM_SHARDS, Service
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 
 CLAIM_FOR = 10_000
+KEYS = map(str, count())  # none of them twice
 
 
 class Node:
@@ -58,6 +60,17 @@ class Node:
     def sent(self) -> list[tuple[str, int]]:
         """What the sender was given: ids and attempt numbers."""
         return [(timer.id, timer.progress.attempt) for timer in self.sender.sent]
+
+
+async def create_for(owner: Node, creator: Node, **fields: Any) -> Timer:
+    """Create a timer on one node that another one looks after."""
+    shards = owner.engine.members.shards
+    key = next(
+        key
+        for key in KEYS
+        if key_shard(DEFAULT_TENANT, DEFAULT_GROUP, key, DEFAULT_NUM_SHARDS) in shards
+    )
+    return await creator.create(timer_id=key, **fields)
 
 
 async def join(clock: FakeClock, *nodes: Node) -> None:

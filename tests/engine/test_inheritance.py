@@ -7,7 +7,7 @@ import pytest
 from duetime.model import DEFAULT_TENANT, Kind, Status
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import CLAIM_FOR, Node, join, settle, watch
+from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, settle, watch
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ async def test_a_running_engine_takes_up_what_a_dead_node_left(pair, clock):
     for _ in range(60):
         clock.advance(100)
         await settle()
-    timers = [await b.create() for _ in range(5)]
+    timers = [await create_for(b, b) for _ in range(5)]
     await b.dispatch()
     died_at = b.engine.members.lease.until
     while len(a.sent) < 5:

@@ -4,24 +4,19 @@ import asyncio
 import logging
 import random
 from contextlib import asynccontextmanager
-from itertools import count
 
 import pytest
 
 from duetime.engine import IMMINENT
 from duetime.engine.herald import LARGEST, MOST_WAITING, Herald
 from duetime.engine.reader import MOST_HEARD
-from duetime.ids import key_shard
-from duetime.model import DEFAULT_GROUP, DEFAULT_TENANT, Kind, Outcome, Status
+from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
-from duetime.service import DEFAULT_NUM_SHARDS
 from duetime.stores import Waking
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import Node, join, settle
+from tests.engine.conftest import Node, create_for, join, settle
 from tests.factories import make_timer
-
-KEYS = map(str, count())  # none of them twice
 
 
 class DeafStore(FlakyStore):
@@ -46,17 +41,6 @@ async def pair(memory, clock):
     for node in (a, b):
         node.store.calls.clear()
     return a, b
-
-
-async def create_for(owner: Node, creator: Node, **fields):
-    """Create a timer on one node that another one looks after."""
-    shards = owner.engine.members.shards
-    key = next(
-        key
-        for key in KEYS
-        if key_shard(DEFAULT_TENANT, DEFAULT_GROUP, key, DEFAULT_NUM_SHARDS) in shards
-    )
-    return await creator.create(timer_id=key, **fields)
 
 
 @asynccontextmanager
