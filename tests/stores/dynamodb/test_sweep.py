@@ -235,9 +235,8 @@ async def _crash_while_moving(store, timer):
 # How it goes -----------------------------------------------------------------------------------
 
 
-async def test_it_goes_on_where_it_was(dynamodb, sweeping, dynamodb_url, monkeypatch):
+async def test_it_goes_on_where_it_was(dynamodb, sweeping, dynamodb_url):
     """A step is bounded, in what it does and in what it reads; another node goes on."""
-    monkeypatch.setattr(sweep, "PAGES", 2)
     await insert(dynamodb, *(timer_of(status=Status.FAILED, wake_at=None) for _ in range(20)))
     other = DynamoStore(Address.parse(dynamodb_url), RETENTION)
     await other.migrate()

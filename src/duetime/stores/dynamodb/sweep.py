@@ -32,7 +32,6 @@ from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.timers import Timers
 
 KIND = "sweep"
-PAGES = 16  # of a megabyte at most, in one step: a thousand read units
 EVERY: Millis = 30 * 86_400_000
 # The timer of what is so old may be missed: no insert takes that long.
 OLD: Millis = 86_400_000
@@ -63,28 +62,25 @@ class Sweep:
         await self._quick.ask("DeleteItem", Key=place.key)
 
     async def step(self, now: Millis, limit: int) -> int:
-        """Go on for some pages; how many items were dated or removed."""
+        """Go on for a page, of a megabyte at most: it shall be in nobody's way.
+
+        Tells how many items were dated or removed.
+        """
         record = next(iter(await records.read(self._quick, KIND)), None)
         stand = msgspec.json.decode(record.data, type=_Stand) if record else _Stand()
         if stand.ended_at is not None and now < stand.ended_at + EVERY:
             return 0
-        done = 0
-        for _ in range(PAGES):
-            page, after = await self._page(stand.after, limit)
-            done += await self._tidy(page, now)
-            stand = _Stand(after, now if after is None else None)
-            new = Record(
-                kind=KIND,
-                name=_NAME,
-                version=record.version + 1 if record else 1,
-                data=msgspec.json.encode(stand),
-            )
-            is_mine = await records.put(self._quick, record, new)
-            # Somebody else sweeps too, or it must begin anew: the next step will see.
-            if not is_mine or after is None or done >= limit:
-                break
-            record = new
-        return min(done, limit)
+        page, after = await self._page(stand.after, limit)
+        done = await self._tidy(page, now)
+        new = Record(
+            kind=KIND,
+            name=_NAME,
+            version=record.version + 1 if record else 1,
+            data=msgspec.json.encode(_Stand(after, now if after is None else None)),
+        )
+        # If it fails, somebody else sweeps too, or it must begin anew: the next step will see.
+        await records.put(self._quick, record, new)
+        return done
 
     async def _page(self, after: Item | None, limit: int) -> tuple[list[Item], Item | None]:
         where = {"ExclusiveStartKey": after} if after else {}
