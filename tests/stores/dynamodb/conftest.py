@@ -9,6 +9,8 @@ from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
 from tests.servers.fixtures import FreshDatabase
 
+RETENTION = 3_600_000
+
 
 @pytest.fixture
 async def dynamodb_url(fresh_database: FreshDatabase) -> str:
@@ -20,6 +22,15 @@ async def dynamodb_url(fresh_database: FreshDatabase) -> str:
 async def dynamodb(dynamodb_url: str) -> AsyncIterator[DynamoStore]:
     """An empty store."""
     store = DynamoStore(Address.parse(dynamodb_url))
+    await store.migrate()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def dropping(dynamodb_url: str) -> AsyncIterator[DynamoStore]:
+    """A store with a retention."""
+    store = DynamoStore(Address.parse(dynamodb_url), RETENTION)
     await store.migrate()
     yield store
     await store.close()

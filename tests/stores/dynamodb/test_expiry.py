@@ -1,32 +1,20 @@
 """With a retention, DynamoDB drops finished timers by itself."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
 from duetime.stores import Change, Query
 from duetime.stores.dynamodb import items
-from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.expiry import Expiry
-from duetime.stores.dynamodb.store import DynamoStore
 from tests.factories import NOW, claim_of, insert, key_of, make_timer
 from tests.servers.dynamodb import ask
+from tests.stores.dynamodb.conftest import RETENTION
 from tests.stores.dynamodb.test_layout import everything, finish_of, timer_of
 
-RETENTION = 3_600_000
 DROPPED_AT = (NOW + 50 + RETENTION) // 1000 + 1
 LATER = DROPPED_AT + 7 * 86_400  # what lies beside the timer
 HEAVY = b'"%s"' % (b"x" * 5_000)
-
-
-@pytest.fixture
-async def dropping(dynamodb_url) -> AsyncIterator[DynamoStore]:
-    store = DynamoStore(Address.parse(dynamodb_url), RETENTION)
-    await store.migrate()
-    yield store
-    await store.close()
 
 
 async def fired(store, timer):

@@ -1,8 +1,5 @@
 """The sweep finds what was not told when to go, and what belongs to no timer."""
 
-from collections.abc import AsyncIterator
-
-import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
@@ -13,22 +10,13 @@ from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
 from duetime.stores.dynamodb.store import DynamoStore
 from tests.factories import NOW, claim_of, insert, make_attempt
+from tests.stores.dynamodb.conftest import RETENTION
 from tests.stores.dynamodb.test_expiry import HEAVY, expiries, fired
 from tests.stores.dynamodb.test_layout import everything, timer_of
 
-RETENTION = 3_600_000
 SOON = NOW + 60_000
 MONTH = sweep.EVERY
 WEEK = 7 * 86_400
-
-
-@pytest.fixture
-async def sweeping(dynamodb_url) -> AsyncIterator[DynamoStore]:
-    """A store with a retention."""
-    store = DynamoStore(Address.parse(dynamodb_url), RETENTION)
-    await store.migrate()
-    yield store
-    await store.close()
 
 
 async def swept(store, now=SOON, limit=1_000):
@@ -46,47 +34,47 @@ async def dates(url):
     return sorted(int(item.get("x", {}).get("N", 0)) for item in await left(url))
 
 
-async def test_a_timer_that_finished_without_a_retention_is_dated(dynamodb, sweeping, dynamodb_url):
+async def test_a_timer_that_finished_without_a_retention_is_dated(dynamodb, dropping, dynamodb_url):
     """With all that lies beside it, as if there had been one; and once is enough."""
     timer = timer_of(HEAVY, has_key=True)
     await insert(dynamodb, timer)
     done = await fired(dynamodb, timer)
     assert await dates(dynamodb_url) == [0, 0, 0]
-    assert await swept(sweeping) == 1
+    assert await swept(dropping) == 1
     at = (done.updated_at + RETENTION) // 1000 + 1
     assert await dates(dynamodb_url) == [at, at + WEEK, at + WEEK]
-    assert await sweeping.get([timer.id]) == [done]
-    assert await swept(sweeping, SOON + MONTH) == 0
+    assert await dropping.get([timer.id]) == [done]
+    assert await swept(dropping, SOON + MONTH) == 0
 
 
-async def test_a_date_is_never_long_past(dynamodb, sweeping, dynamodb_url):
+async def test_a_date_is_never_long_past(dynamodb, dropping, dynamodb_url):
     """DynamoDB would take one of more than five years ago for a mistake."""
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
     now = NOW + 10 * 365 * 86_400_000
-    assert await swept(sweeping, now) == 1
+    assert await swept(dropping, now) == 1
     assert await dates(dynamodb_url) == [now // 1000 + 1]
 
 
-async def test_a_living_timer_is_left_alone(dynamodb, sweeping, dynamodb_url):
+async def test_a_living_timer_is_left_alone(dynamodb, dropping, dynamodb_url):
     """Neither it nor what it needs is dated or removed, however old it is."""
     living = timer_of(HEAVY, has_key=True), timer_of(HEAVY), timer_of()
     await insert(dynamodb, *living)
-    assert await swept(sweeping, NOW + 10 * MONTH) == 0
+    assert await swept(dropping, NOW + 10 * MONTH) == 0
     assert await dates(dynamodb_url) == [0] * 6
-    assert await sweeping.get([timer.id for timer in living]) == list(living)
+    assert await dropping.get([timer.id for timer in living]) == list(living)
 
 
-async def test_the_log_of_a_living_timer_is_dated(dynamodb, sweeping, dynamodb_url):
+async def test_the_log_of_a_living_timer_is_dated(dynamodb, dropping, dynamodb_url):
     """Those of its lines that lie beside it, without a date."""
     timer = timer_of()
     log = tuple(make_attempt(timer, attempt=number) for number in range(1, 3))
     await dynamodb.insert([Insert(timer, attempts=log)])
-    assert await swept(sweeping) == 2
+    assert await swept(dropping) == 2
     at = max(log[0].finished_at + RETENTION, SOON) // 1000 + 1
     assert await dates(dynamodb_url) == [0, at, at]
 
 
-async def test_who_comes_back_to_life_beside_the_sweep_stays(dynamodb, sweeping, dynamodb_url):
+async def test_who_comes_back_to_life_beside_the_sweep_stays(dynamodb, dropping, dynamodb_url):
     """Whatever of it the sweep has seen before."""
     timer = timer_of(HEAVY, has_key=True)
     await insert(dynamodb, timer)
@@ -94,15 +82,15 @@ async def test_who_comes_back_to_life_beside_the_sweep_stays(dynamodb, sweeping,
     seen = await left(dynamodb_url)
     again = model.replace(done, NOW, spec=done.spec, execute_at=NOW, fingerprint=None)
     assert await dynamodb.apply([Change(done, again)]) == [True]
-    assert await sweeping._sweep._tidy([item for item in seen if items.is_timer(item)], SOON) == 0
+    assert await dropping._sweep._tidy([item for item in seen if items.is_timer(item)], SOON) == 0
     assert await expiries(dynamodb_url) == [None] * 3
-    assert await sweeping.get([timer.id]) == [again]
+    assert await dropping.get([timer.id]) == [again]
 
 
 # What belongs to no timer ----------------------------------------------------------------------
 
 
-async def test_what_a_crash_before_the_timer_leaves_is_removed(dynamodb, sweeping, dynamodb_url):
+async def test_what_a_crash_before_the_timer_leaves_is_removed(dynamodb, dropping, dynamodb_url):
     """Where its id would have led, its content and its log; but not while it may still come."""
     lost = timer_of(HEAVY, has_key=True), timer_of(HEAVY)
     brought = [Insert(timer, attempts=(make_attempt(timer),)) for timer in lost]
@@ -110,38 +98,38 @@ async def test_what_a_crash_before_the_timer_leaves_is_removed(dynamodb, sweepin
     await dynamodb._inserts._point(brought)
     await dynamodb._inserts._prepare(brought)
     assert len(await left(dynamodb_url)) == 5
-    assert await swept(sweeping, NOW + sweep.OLD) == 2  # the lines of the log have been dated
+    assert await swept(dropping, NOW + sweep.OLD) == 2  # the lines of the log have been dated
     assert len(await left(dynamodb_url)) == 5
-    assert await swept(sweeping, NOW + sweep.OLD + MONTH) == 3
+    assert await swept(dropping, NOW + sweep.OLD + MONTH) == 3
     assert [item["sk"]["S"][0] for item in await left(dynamodb_url)] == ["a", "a"]
 
 
-async def test_what_a_crash_after_the_end_leaves_is_removed(dynamodb, sweeping, dynamodb_url):
+async def test_what_a_crash_after_the_end_leaves_is_removed(dynamodb, dropping, dynamodb_url):
     """A timer that was dropped leaves nothing, also if what lay beside it was not dated."""
     timer = timer_of(HEAVY, has_key=True)
     await insert(dynamodb, timer)
     [item] = [item for item in await left(dynamodb_url) if items.is_timer(item)]
     await dynamodb._calls.ask("DeleteItem", Key={"pk": item["pk"], "sk": item["sk"]})
-    assert await swept(sweeping, NOW + sweep.OLD + 1) == 2
+    assert await swept(dropping, NOW + sweep.OLD + 1) == 2
     assert await left(dynamodb_url) == []
 
 
-async def test_a_content_that_no_version_has_is_removed(dynamodb, sweeping, dynamodb_url):
+async def test_a_content_that_no_version_has_is_removed(dynamodb, dropping, dynamodb_url):
     """That of a change of which nobody knows what became; not one that may still be written."""
     timer = timer_of(HEAVY)
     await insert(dynamodb, timer)
     spec = timer_of(HEAVY.replace(b"x", b"y")).spec
     lost = model.update(timer, NOW, spec=spec, execute_at=NOW)
     await beside.keep(dynamodb._calls, beside.parts(lost), 4)
-    assert await swept(sweeping) == 0
+    assert await swept(dropping) == 0
     claim = claim_of(timer)
     assert await dynamodb.apply([claim]) == [True]
-    assert await swept(sweeping, SOON + MONTH) == 1
+    assert await swept(dropping, SOON + MONTH) == 1
     assert len(await left(dynamodb_url)) == 2
-    assert await sweeping.get([timer.id]) == [claim.new]
+    assert await dropping.get([timer.id]) == [claim.new]
 
 
-async def test_a_content_that_is_used_again_stays(dynamodb, sweeping, dynamodb_url):
+async def test_a_content_that_is_used_again_stays(dynamodb, dropping, dynamodb_url):
     """Also if the sweep saw it before, when it was nobody's."""
     light, heavy = timer_of(), timer_of(HEAVY)
     await insert(dynamodb, light)
@@ -153,8 +141,8 @@ async def test_a_content_that_is_used_again_stays(dynamodb, sweeping, dynamodb_u
     assert await dynamodb.apply([Change(light, claimed)]) == [True]
     assert sweep._is_lost_part(seen[0], {light.id: await _item(dynamodb_url, light)}, SOON)
     assert await dynamodb.apply([Change(claimed, third)]) == [True]
-    assert not await sweeping._sweep._remove(seen[0])
-    assert await sweeping.get([light.id]) == [third]
+    assert not await dropping._sweep._remove(seen[0])
+    assert await dropping.get([light.id]) == [third]
 
 
 async def _item(url, timer):
@@ -235,42 +223,42 @@ async def _crash_while_moving(store, timer):
 # How it goes -----------------------------------------------------------------------------------
 
 
-async def test_it_goes_on_where_it_was(dynamodb, sweeping, dynamodb_url):
+async def test_it_goes_on_where_it_was(dynamodb, dropping, dynamodb_url):
     """A step is bounded, in what it does and in what it reads; another node goes on."""
     await insert(dynamodb, *(timer_of(status=Status.FAILED, wake_at=None) for _ in range(20)))
     other = DynamoStore(Address.parse(dynamodb_url), RETENTION)
     await other.migrate()
-    done = [await swept(store, limit=3) for _ in range(8) for store in (sweeping, other)]
+    done = [await swept(store, limit=3) for _ in range(8) for store in (dropping, other)]
     assert sum(done) >= 20 - 2 * 3
     assert max(done) <= 3
     assert 0 not in await dates(dynamodb_url)
     await other.close()
 
 
-async def test_it_is_done_once_a_month(dynamodb, sweeping):
+async def test_it_is_done_once_a_month(dynamodb, dropping):
     """Unless somebody without a retention has had the table open since."""
-    assert await swept(sweeping) == 0
+    assert await swept(dropping) == 0
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
-    assert await swept(sweeping, SOON + MONTH - 1) == 0
-    assert await swept(sweeping, SOON + MONTH) == 1
+    assert await swept(dropping, SOON + MONTH - 1) == 0
+    assert await swept(dropping, SOON + MONTH) == 1
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
-    assert await swept(sweeping, SOON + MONTH) == 0
+    assert await swept(dropping, SOON + MONTH) == 0
     await dynamodb.migrate()
-    assert await swept(sweeping, SOON + MONTH) == 1
+    assert await swept(dropping, SOON + MONTH) == 1
 
 
-async def test_who_only_reads_changes_nothing(dynamodb, sweeping, dynamodb_url):
+async def test_who_only_reads_changes_nothing(dynamodb, dropping, dynamodb_url):
     """The house that is copied from has no retention either, and is not swept for it."""
-    assert await swept(sweeping) == 0
+    assert await swept(dropping) == 0
     reader = DynamoStore(Address.parse(dynamodb_url), must_exist=True)
     await reader.migrate()
     await reader.close()
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
-    assert await swept(sweeping) == 0
+    assert await swept(dropping) == 0
 
 
-async def test_one_node_sweeps(dynamodb, sweeping):
+async def test_one_node_sweeps(dynamodb, dropping):
     """The one that looks after the first shard."""
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
-    assert await sweeping.purge(range(1, ids.SHARDS), NOW, 9) == 0
-    assert await sweeping.purge([0], NOW, 9) == 1
+    assert await dropping.purge(range(1, ids.SHARDS), NOW, 9) == 0
+    assert await dropping.purge([0], NOW, 9) == 1
