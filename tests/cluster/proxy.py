@@ -26,9 +26,10 @@ class Proxy:
     def __init__(self, host: str, port: int, watcher: Callable[[], Watcher]) -> None:
         self._target = host, port
         self._watcher = watcher
-        self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[None] | None] = set()
+        self._listener: socket.socket | None = None
+        self._serving: set[asyncio.Task[None]] = set()
         self._pairs: set[_Pair] = set()
+        self._cuts = 0
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._is_dropping = False
@@ -41,20 +42,28 @@ class Proxy:
     def port(self) -> int:
         return self._port
 
-    async def accept(self) -> None:
-        """Take connections; again on the same port after they were refused."""
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
+    def accept(self) -> None:
+        """Take connections; again on the same port after they were refused.
+
+        It listens by itself, for a server of asyncio's that is closed in the moment of a
+        connection forgets it: nobody serves it, and nobody closes it.
+        """
+        if self._listener is None:
+            self._listener = socket.create_server(("127.0.0.1", self._port))
+            self._listener.setblocking(False)
+            self._port = self._listener.getsockname()[1]
+            asyncio.get_running_loop().add_reader(self._listener, self._take, self._listener)
 
     def refuse(self) -> None:
         """Take no new connections: whoever tries is refused."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
 
     def cut(self) -> None:
-        """Reset all connections, on both sides."""
+        """Reset all connections, on both sides; those that are being made, as soon as they are."""
+        self._cuts += 1
         for pair in tuple(self._pairs):
             pair.reset()
 
@@ -82,32 +91,43 @@ class Proxy:
         """Swallow no more of them."""
         self._is_dropping = False
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connected += 1
-        self._serving.add(task := asyncio.current_task())
+    def _take(self, listener: socket.socket) -> None:
         try:
-            await self._forward_both_ways(reader, writer)
+            taken, _ = listener.accept()
+        except OSError:  # who wanted it is gone already
+            return
+        taken.setblocking(False)
+        self.connected += 1
+        self._serving.add(task := asyncio.create_task(self._serve(taken, self._cuts)))
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, taken: socket.socket, cuts: int) -> None:
+        requests, here = await asyncio.open_connection(sock=taken)
+        try:
+            answers, there = await asyncio.open_connection(*self._target)
         except OSError:  # nobody listens at the target
-            _reset(writer)
-        finally:
-            self._serving.discard(task)
-            writer.close()
+            _reset(here)
+            return
+        pair = _Pair(here, there)
+        if self._cuts == cuts:
+            await self._forward_both_ways(requests, answers, pair)
+        else:
+            pair.reset()
 
     async def _forward_both_ways(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, requests: asyncio.StreamReader, answers: asyncio.StreamReader, pair: "_Pair"
     ) -> None:
-        answers, there = await asyncio.open_connection(*self._target)
-        pair, watcher = _Pair(writer, there), self._watcher()
+        watcher = self._watcher()
         self._pairs.add(pair)
         try:
             async with asyncio.TaskGroup() as both_ways:
-                both_ways.create_task(self._forward_requests(reader, there, watcher))
+                both_ways.create_task(self._forward_requests(requests, pair.there, watcher))
                 both_ways.create_task(self._forward_answers(answers, pair, watcher))
         except* OSError:
             pair.reset()
         finally:
             self._pairs.discard(pair)
-            there.close()
+            pair.close()
 
     async def _forward_requests(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watcher: Watcher
@@ -139,13 +159,11 @@ class Proxy:
             yield data
 
     async def close(self) -> None:
-        """Take and keep no connection."""
+        """Take and keep no connection; what was held back goes nowhere."""
         self.refuse()
         self.cut()
-        serving = tuple(self._serving)
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+        self.flow()
+        await asyncio.gather(*self._serving)
 
 
 class _Pair(NamedTuple):
@@ -158,6 +176,10 @@ class _Pair(NamedTuple):
         for end in self:
             _reset(end)
 
+    def close(self) -> None:
+        for end in self:
+            end.close()
+
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):  # it is closed already
@@ -169,7 +191,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 async def running_proxy(port: int, watcher: Callable[[], Watcher]) -> AsyncIterator[Proxy]:
     """A proxy to this port of the machine that takes connections while the context lasts."""
     proxy = Proxy("127.0.0.1", port, watcher)
-    await proxy.accept()
+    proxy.accept()
     try:
         yield proxy
     finally:

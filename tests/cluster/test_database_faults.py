@@ -106,7 +106,7 @@ async def test_unreachable_from_one_node(tmp_path: Path, own_database: OwnDataba
                     proxy.cut()
                 await no_longer_ready(node)
                 proxy.flow()
-                await proxy.accept()
+                proxy.accept()
                 await campaign.cluster.ready()
             await campaign.recovered()
     assert campaign.violations() == []
@@ -131,7 +131,7 @@ async def test_change_of_address(tmp_path: Path, own_database: OwnDatabase, exte
                 old.cut()
                 for node in campaign.nodes if n else []:
                     await no_longer_ready(node)
-                await new.accept()
+                new.accept()
                 for proxy in proxies(campaign):
                     proxy.move_to("127.0.0.1", new.port)
                 await campaign.cluster.ready()

@@ -1,6 +1,7 @@
 """The proxy: it forwards, and breaks what passes just as it is told."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -107,11 +108,24 @@ async def test_refuse(proxy: Proxy):
     with pytest.raises(ConnectionRefusedError):
         await connect(proxy)
     assert await ask(old, b"still\n") == b"first still\n"
-    await proxy.accept()
+    proxy.accept()
     new = await connect(proxy)
     assert await ask(new, b"again\n") == b"first again\n"
     old[1].close()
     new[1].close()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_cut_while_connecting(proxy: Proxy, turns: int):
+    """However far a connection has come when it is cut, its other side learns of it."""
+    with socket.create_connection(("127.0.0.1", proxy.port)) as connection:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        proxy.refuse()
+        proxy.cut()
+        connection.setblocking(False)
+        with pytest.raises(ConnectionResetError):
+            await asyncio.get_running_loop().sock_recv(connection, 1)
 
 
 async def test_stall(proxy: Proxy, echo: Echo):

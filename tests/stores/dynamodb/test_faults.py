@@ -33,7 +33,7 @@ async def opened(address: Address) -> AsyncIterator[DynamoStore]:
 async def proxied(dynamodb_url) -> AsyncIterator[tuple[DynamoStore, Proxy]]:
     """A store that reaches its table through a proxy."""
     proxy = Proxy("127.0.0.1", port_of(dynamodb_url), TimerWrites)
-    await proxy.accept()
+    proxy.accept()
     async with opened(Address.parse(at_port(dynamodb_url, proxy.port))) as store:
         yield store, proxy
     await proxy.close()
@@ -103,7 +103,7 @@ async def test_a_rival_that_comes_in_between_is_noticed(proxied, dynamodb_url):
     async with opened(Address.parse(dynamodb_url)) as other:
         assert await other.apply([finish_of(claim.new)]) == [True]
     proxy.pass_answers()
-    await proxy.accept()
+    proxy.accept()
     with pytest.raises(StoreUnavailable, match="has changed since") as caught:
         await writing
     assert not isinstance(caught.value, Unanswered)
@@ -121,7 +121,7 @@ async def test_when_no_answer_comes_back_nobody_knows(proxied):
     with pytest.raises(Unanswered, match="cannot connect"):
         await task
     proxy.pass_answers()
-    await proxy.accept()
+    proxy.accept()
     assert await store.get([timer.id]) == [timer]
 
 

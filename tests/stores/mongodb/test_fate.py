@@ -24,7 +24,7 @@ from tests.system.service import eventually
 async def proxied(url):
     """A store that reaches the server through a proxy, and the proxy."""
     proxy = Proxy("127.0.0.1", urlsplit(url).port, TimerWrites)
-    await proxy.accept()
+    proxy.accept()
     store = MongodbStore(Address.parse(through(url, proxy.port)))
     await store.migrate()
     yield store, proxy
