@@ -9,6 +9,7 @@ from msgspec import Meta
 from duetime.clock import Millis
 
 KIND = "node"  # of the records in which nodes write down what they are
+LEAVING = "leaving"  # of those of nodes that have left the others, and end what is under way
 
 NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]
 _Length: TypeAlias = Annotated[Millis, Meta(gt=0)]
@@ -26,6 +27,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     version: str = ""
     started_at: Millis = 0
+    left_at: Millis = 0  # where it is leaving
     shards: int = 0
     behind_ms: Millis = 0
 

@@ -1,21 +1,23 @@
 """`duetime copy`: real databases, real processes, and every way to stop one."""
 
 import asyncio
+import os
 import re
 import signal
 import sqlite3
+from contextlib import asynccontextmanager
 
 import pytest
 from msgspec import Raw
 
-from duetime.model import HttpCallback
+from duetime.model import HttpCallback, Status
 from duetime.stores import Change
 from duetime.stores.opening import open_store
 from tests.factories import insert, make_spec, make_timer, with_spec
 from tests.moving.houses import furnished, holdings
 from tests.ports import free_port
 from tests.servers.kinds import KINDS
-from tests.system.service import ServiceProcess
+from tests.system.service import ServiceProcess, eventually
 
 FROM = "sqlite:///from.db"
 TO = "sqlite:///to.db"
@@ -213,6 +215,52 @@ async def test_a_running_node_is_refused(spawn, tmp_path):
         assert "nodes" not in err
     finally:
         await node.end_if_running()
+
+
+@asynccontextmanager
+async def slow_receiver():
+    """A receiver that has had a callback, and answers it when it is told to; its port."""
+    arrived, answer = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        arrived.set()
+        await answer.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], arrived, answer
+
+
+@pytest.mark.slow
+async def test_a_node_that_still_stops_is_waited_for(spawn, tmp_path):
+    """What it has under way ends before anything is copied."""
+    node = ServiceProcess(tmp_path)
+    await node.start()
+    try:
+        async with slow_receiver() as (port, arrived, answer):
+            callback = {"type": "http", "url": f"http://127.0.0.1:{port}/"}
+            made = await node.call("POST", "/timers", {"delay": "0s", "callback": callback})
+            await arrived.wait()
+            os.kill(node.pid, signal.SIGTERM)
+            async with House("sqlite:///duetime.db") as store:
+
+                async def is_leaving():
+                    return not await store.records("node")
+
+                await eventually(is_leaving, "the node to leave")
+            process = await asyncio.to_thread(spawn, "copy", "sqlite:///duetime.db", TO)
+            line = await asyncio.to_thread(process.stderr.readline)
+            assert line == "there are records of nodes: watching for 35 s whether they run\n"
+            answer.set()
+            assert await node.ended() == 0
+            _, err = await asyncio.to_thread(process.communicate, timeout=30)
+            assert process.returncode == 0, err
+    finally:
+        await node.end_if_running()
+    [timer] = (await contents(TO))[0]
+    assert (timer.id, timer.status) == (made.data["id"], Status.COMPLETED)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from duetime.engine.members import Members
 from duetime.engine.shards import Rendezvous
 from duetime.errors import StoreUnavailable
 from duetime.ids import ALL_SHARDS
-from duetime.nodes import KIND, NodeRecord
+from duetime.nodes import KIND, LEAVING, NodeRecord
 from duetime.stores import News
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
@@ -490,3 +490,85 @@ def test_scores_of_the_dead_are_forgotten():
     for number in range(20):
         rendezvous.shards_of("a", ["a", f"node-{number}"])
     assert len(rendezvous._scores) == 2
+
+
+# Going ----------------------------------------------------------------------------------------
+
+
+async def test_who_is_leaving_has_a_record_of_another_kind_until_it_has_gone(store, clock):
+    """Whoever must know that it still works can: for as long as it may take to end."""
+    a = Members("a", store, clock, ttl=5_000)
+    await a.step()
+    await a.leave(drain_for=25)
+    [leaving] = await store.records(LEAVING)
+    assert leaving.name == "a"
+    assert record(leaving).ttl == 30_000
+    await a.leave(drain_for=25)  # as after a lost answer
+    assert await store.records(LEAVING) == [leaving]
+    await a.go()
+    assert await store.records(LEAVING) == []
+    assert await store.records(KIND) == []
+
+
+async def test_there_is_always_one_of_its_records(store, clock):
+    """The second is written before the first goes: nobody who looks at both finds neither."""
+    seen = []
+    put = store.put_record
+
+    async def watched_put(old, new):
+        answer = await put(old, new)
+        seen.append([len(await store.records(kind)) for kind in (KIND, LEAVING)])
+        return answer
+
+    a = Members("a", store, clock)
+    await a.step()
+    store.put_record = watched_put
+    await a.leave()
+    await a.go()
+    assert seen == [[1, 1], [0, 1], [0, 0]]
+
+
+async def test_who_never_left_goes_without_a_trace(store, clock):
+    """It was turned away before it did anything."""
+    a = Members("a", store, clock)
+    await a.step()
+    await a.go()
+    assert await store.records(KIND) + await store.records(LEAVING) == []
+    await a.step()
+    assert await store.records(KIND) == []
+
+
+async def test_those_that_crashed_at_leaving_are_forgotten(store, clock):
+    """A day later, by whoever goes then."""
+    crashed, a = Members("crashed", store, clock), Members("a", store, clock)
+    await crashed.step()
+    await crashed.leave()
+    await a.step()
+    await a.go()
+    assert [each.name for each in await store.records(LEAVING)] == ["crashed"]
+    clock.advance(86_400_001)
+    b = Members("b", store, clock)
+    await b.step()
+    await b.go()
+    assert await store.records(LEAVING) == []
+
+
+async def test_who_comes_back_asks_whether_it_may(store, clock):
+    """After others may have taken it for dead, and not before; a failed question is repeated."""
+    asked = []
+
+    async def readmit():
+        asked.append(clock.monotonic())
+        if len(asked) == 1:
+            raise StoreUnavailable("away")
+
+    a = Members("a", store, clock, readmit=readmit)
+    await beat(clock, a, times=5)
+    assert asked == []
+    clock.advance(10_000)
+    with pytest.raises(StoreUnavailable):
+        await a.step()
+    assert not a.lease.holds(clock.monotonic())
+    await a.step()
+    assert len(asked) == 2
+    assert a.lease.holds(clock.monotonic())

@@ -3,11 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from duetime import ids
 from duetime.errors import Conflict
+from duetime.model import FINISHED, Status
 from duetime.moving import copying
 from duetime.stores import Change, Insert, Record
-from tests.factories import insert, make_event, make_timer, with_spec
-from tests.moving.houses import Breaking, copied, furnished, log_of
+from tests.factories import NOW, insert, make_event, make_timer, with_spec
+from tests.moving.houses import Breaking, Listening, copied, furnished, log_of
 
 
 async def cut_off(source, target, clock):
@@ -84,3 +86,78 @@ async def test_many_differences_are_cut_short(clock, source, target):
     with pytest.raises(Conflict, match="; and more") as refused:
         await copied(source, target, clock)
     assert str(refused.value).count("differs in the target") == 10
+
+
+class Dropping:
+    """A source whose engine drops what was finished: some of it between copying and comparing."""
+
+    def __init__(self, store, *, drops_by_itself=True):
+        self.store = store
+        self.traits = replace(store.traits, drops_by_itself=drops_by_itself)
+        self.scans = 0
+        self.shortened = None  # a timer of whose log the first line is gone
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    @property
+    def is_compared(self):
+        return self.scans > 2  # the first two are the copy's
+
+    async def scan(self, after, limit):
+        self.scans += 1
+        if self.is_compared:
+            await self.store.purge(ids.ALL_SHARDS, NOW * 2, 10_000)
+        return await self.store.scan(after, limit)
+
+    async def attempts(self, timer, after, limit):
+        lines = await self.store.attempts(timer, after, limit)
+        return lines[1:] if self.is_compared and timer == self.shortened else lines
+
+
+async def test_what_the_source_drops_meanwhile_is_no_conflict(clock, source, target):
+    """Finished timers, their events, and lines of logs: the target has them, and that is told."""
+    inserts = await furnished(source, 120)
+    told = make_timer(status=Status.COMPLETED, wake_at=None, version=3)
+    await source.insert([Insert(told, (make_event(told),))])
+    dropping = Dropping(source)
+    dropping.shortened = next(
+        each.timer.id for each in inserts if each.attempts and each.timer.status is Status.PAUSED
+    )
+    onlooker = Listening()
+    tally = await copied(dropping, target, clock, onlooker)
+    assert tally.timers == 121
+    assert await target.get([told.id]) == [told]
+    finished = sum(each.timer.status in FINISHED for each in inserts) + 1
+    [sentence] = onlooker.said
+    assert sentence.startswith(f"FROM drops what was finished long ago: {finished + 2} timers or")
+    assert await target.records("copy") == []
+
+
+async def test_an_engine_that_drops_nothing_has_not_dropped_it(clock, source, target):
+    """Somebody else has: it is named."""
+    await furnished(source, 120)
+    with pytest.raises(Conflict, match="is in the target only"):
+        await copied(Dropping(source, drops_by_itself=False), target, clock)
+
+
+async def test_what_is_alive_is_not_dropped(clock, source, target):
+    """A pending timer that only the target has is named, whatever else was dropped."""
+    await furnished(source, 120)
+    dropping = Dropping(source)
+    await target.put_record(None, Record(kind="copy", name="here", data=b"?"))
+    more = make_timer()
+    await insert(target, more)
+    with pytest.raises(Conflict, match=f"the same: {more.id} is in the target only"):
+        await copied(dropping, target, clock)
+
+
+async def test_an_event_of_a_timer_that_is_there_was_not_dropped(clock, source, target):
+    """It would be told twice."""
+    await furnished(source, 120)
+    timer = make_timer()
+    await insert(source, timer)
+    await target.put_record(None, Record(kind="copy", name="here", data=b"?"))
+    await target.insert([Insert(timer, (make_event(timer),))])
+    with pytest.raises(Conflict, match="the same: the events that wait to be published differ"):
+        await copied(Dropping(source), target, clock)

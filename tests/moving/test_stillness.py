@@ -1,5 +1,7 @@
 """No node may work on either side of a copy."""
 
+import asyncio
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -7,8 +9,9 @@ from msgspec.structs import replace
 from duetime.engine.members import Members
 from duetime.errors import InUse
 from duetime.moving.copying import Copy
-from duetime.nodes import KIND, NodeRecord
+from duetime.nodes import KIND, LEAVING, NodeRecord
 from duetime.stores import Record
+from tests.factories import insert, make_timer
 from tests.moving.houses import Listening, copied, furnished, holdings, passing
 
 SIDES = {"FROM": 0, "TO": 1}
@@ -45,14 +48,75 @@ async def test_a_node_that_runs_is_refused(clock, stores, side):
 
 
 async def test_a_node_that_stopped_is_no_obstacle(clock, stores):
-    """It took its record away, so nobody waits."""
+    """It took its records away, so nobody waits."""
     await furnished(stores[0])
     members = Members("node-7", stores[0], clock)
     await members.step()
-    await members.leave()
+    await members.leave(drain_for=25)
+    await members.go()
     onlooker = Listening()
     await copied(*stores, clock, onlooker)
     assert onlooker.said == []
+
+
+async def test_a_node_that_is_stopping_is_waited_for(clock, stores):
+    """What it acknowledges at the end of its days is copied too; when it has gone, nobody waits."""
+    await furnished(stores[0])
+    members = Members("node-7", stores[0], clock)
+    await members.step()
+    await members.leave(drain_for=25)
+    last = make_timer()
+    ticks = iter(range(10_000))
+
+    async def end():
+        match next(ticks):
+            case 49:
+                await insert(stores[0], last)
+                await members.go()
+
+    began = clock.monotonic()
+    onlooker = Listening()
+    copy = Copy(*stores, clock, onlooker, name="here")
+    await passing(clock, copy.run(), end)
+    assert await stores[1].get([last.id]) == [last]
+    assert onlooker.said == ["there are records of nodes: watching for 35 s whether they run"]
+    assert 5 <= clock.monotonic() - began < 10
+
+
+async def test_a_node_that_crashed_when_it_was_stopping_is_watched_for_its_time(clock, stores):
+    """It had so long to end what was under way."""
+    members = Members("node-7", stores[1], clock, ttl=7_000)
+    await members.step()
+    await members.leave(drain_for=25)
+    began = clock.monotonic()
+    await copied(*stores, clock)
+    assert 32 <= clock.monotonic() - began < 37
+
+
+async def test_a_node_that_stops_meanwhile_is_told(clock, stores):
+    """It was there all the time, and nobody saw it come."""
+    await furnished(stores[0])
+
+    class Stopping(Listening):
+        def at(self, task, timers):
+            record = replace(left_behind(7_000), kind=LEAVING)
+            stores[0]._records[LEAVING, "crashed"] = record
+
+    with pytest.raises(InUse, match=r"FROM: the node crashed \(.*\) is stopping: begin again"):
+        await copied(*stores, clock, Stopping())
+
+
+async def test_a_node_that_goes_after_its_time_is_told(clock, stores):
+    """It was not dead: it stood still for longer than anybody is watched."""
+    await furnished(stores[0])
+    await stores[0].put_record(None, left_behind(7_000))
+
+    class Going(Listening):
+        def at(self, task, timers):
+            stores[0]._records.pop((KIND, "crashed"), None)
+
+    with pytest.raises(InUse, match=r"FROM: the node crashed .* was running until now"):
+        await copied(*stores, clock, Going())
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -97,3 +161,33 @@ async def test_a_node_that_is_started_meanwhile_is_told(clock, stores, side):
     with pytest.raises(InUse, match=f"{side}: the node new"):
         await copied(*stores, clock, Starting())
     assert len(await stores[1].records("copy")) == 1
+
+
+class Visited:
+    """A source that a node visits while its second half is compared, which takes a while."""
+
+    def __init__(self, store, clock):
+        self.store = store
+        self.clock = clock
+        self.scans = 0
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    async def scan(self, after, limit):
+        self.scans += 1
+        if self.scans == 6:
+            self.store._records[KIND, "visitor"] = replace(left_behind(7_000), name="visitor")
+            await self.clock.wait(asyncio.Event(), 2.0)
+        if self.scans == 8:
+            del self.store._records[KIND, "visitor"]
+        return await self.store.scan(after, limit)
+
+
+async def test_a_visitor_is_found_after_the_target_was_read(clock, stores):
+    """The source is watched for as long as it is read, though the target is quicker."""
+    await furnished(stores[0], 1_200)
+    visited = Visited(stores[0], clock)
+    with pytest.raises(InUse, match="FROM: the node visitor"):
+        await copied(visited, stores[1], clock)
+    assert visited.scans >= 6

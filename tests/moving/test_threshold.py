@@ -2,22 +2,25 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from itertools import combinations
 
 import pytest
 
+from duetime.engine import Engine
 from duetime.engine.members import Members
 from duetime.errors import ConfigurationError, InUse, StoreUnavailable
 from duetime.moving.copying import Copy
+from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import step_over
 from duetime.stores import Record
 from duetime.stores.memory import MemoryStore
-from duetime.testing import FakeClock
+from duetime.testing import FakeClock, RecordingSender
 from tests.moving.houses import Listening
 
 # What either asks of the target before it is in, or a little more.
 OF_NODE = 4
-OF_COPY = 7
+OF_COPY = 8
 
 
 class Turns:
@@ -67,7 +70,7 @@ async def node_comes(store, clock, turns, copying):
         await members.step()
 
     try:
-        await step_over(Seen(store, "node", turns), come=come, go=members.leave)
+        await step_over(Seen(store, "node", turns), come=come, go=members.go)
     except ConfigurationError:
         return False
     finally:
@@ -99,7 +102,7 @@ async def come_together(order):
         for _ in range(30):
             await asyncio.sleep(0)
         clock.advance(500)
-    left = len(await store.records("node")), len(await store.records("copy"))
+    left = [len(await store.records(kind)) for kind in ("node", "leaving", "copy")]
     return running.result(), copying.result(), left
 
 
@@ -112,7 +115,7 @@ async def test_in_whatever_order_they_ask():
         node_is_in, copy_is_in, left = await come_together(order)
         outcomes[node_is_in, copy_is_in] += 1
         # The copy takes its journal away at its end as well.
-        assert left == (int(node_is_in), 0), order
+        assert left == [int(node_is_in), 0, 0], order
     assert outcomes[True, True] == 0
     assert outcomes[True, False] > 10
     assert outcomes[False, True] > 10
@@ -150,3 +153,42 @@ async def test_a_node_that_cannot_look_again_goes():
     with pytest.raises(StoreUnavailable, match="away"):
         await step_over(store, come=come, go=go)
     assert steps == ["come", "go"]
+
+
+async def test_a_node_of_which_nobody_knows_whether_it_has_shown_itself_goes():
+    """Its record may have been written, and only the answer lost."""
+    store, steps = MemoryStore(), []
+
+    async def come():
+        raise StoreUnavailable("no answer")
+
+    async def go():
+        steps.append("go")
+
+    with pytest.raises(StoreUnavailable, match="no answer"):
+        await step_over(store, come=come, go=go)
+    assert steps == ["go"]
+
+
+async def test_a_node_that_stood_still_looks_again():
+    """A copy took it for dead and came in meanwhile: the node does nothing more, and says why."""
+    store, clock = MemoryStore(), FakeClock()
+    engine = Engine(
+        "node-7", store, RecordingSender(), clock, readmit=partial(check_no_move, store)
+    )
+    await step_over(store, come=engine.join, go=engine.go)
+    assert engine.members.lease.holds(clock.monotonic())
+    clock.advance(10_000)
+    await store.put_record(None, Record(kind="copy", name="here", data=b"{}"))
+    running = asyncio.create_task(engine.run())
+    await asyncio.wait_for(engine.is_barred.wait(), 5)
+    assert not engine.members.lease.holds(clock.monotonic())
+    assert not engine.members.is_writing
+    stopping = asyncio.create_task(engine.stop(1))
+    while not stopping.done():
+        for _ in range(30):
+            await asyncio.sleep(0)
+        clock.advance(100)
+    await asyncio.gather(stopping, running)
+    await engine.go()
+    assert await store.records("node") == []

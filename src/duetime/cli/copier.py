@@ -23,7 +23,7 @@ def run_copy(source: str, target: str) -> Exit:
     progress = Progress(SystemClock())
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            tally = runner.run(_copy(source, target, progress))
+            copied = runner.run(_copy(source, target, progress))
     except KeyboardInterrupt:
         progress.say(AGAIN)
         return Exit.INTERRUPTED
@@ -36,11 +36,11 @@ def run_copy(source: str, target: str) -> Exit:
         return Exit.FAILED
     finally:
         progress.end()
-    print(in_short(tally))
+    print(copied)
     return Exit.OK
 
 
-def in_short(tally: Tally) -> str:
+def in_short(tally: Tally, dropped: int = 0) -> str:
     """What was copied, and that it was looked at again."""
     parts = (
         (tally.timers, "timer"),
@@ -49,17 +49,21 @@ def in_short(tally: Tally) -> str:
         (tally.records, "record"),
     )
     counts = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
+    if dropped:
+        return f"copied {counts}; FROM has dropped some since; TO's checksum is {tally.checksum}"
     return f"copied {counts}; both sides have the same checksum {tally.checksum}"
 
 
-async def _copy(source: str, target: str, progress: Progress) -> Tally:
+async def _copy(source: str, target: str, progress: Progress) -> str:
+    """What came of it, in a line."""
     place = place_of(source)
     if place == place_of(target):
         raise ConfigurationError("FROM and TO are the same database")
     async with AsyncExitStack() as stack:
         old = await _opened("FROM", source, Options(must_exist=True), stack)
         new = await _opened("TO", target, Options(), stack)
-        return await Copy(old, new, SystemClock(), progress, name=digest_of(place)).run()
+        copy = Copy(old, new, SystemClock(), progress, name=digest_of(place))
+        return in_short(await copy.run(), copy.dropped)
 
 
 async def _opened(side: str, url: str, options: Options, stack: AsyncExitStack) -> Store:

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 
 from duetime import __version__
 from duetime.api.app import create_app
@@ -30,6 +31,7 @@ from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
 from duetime.layout import agree_on_shards
+from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import step_over
 from duetime.service import Service
 from duetime.stores import Store
@@ -71,9 +73,10 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             max_in_flight=settings.max_in_flight,
             target_concurrency=settings.target_concurrency,
             retention=settings.retention,
+            readmit=partial(check_no_move, store),
         )
-        await step_over(store, come=engine.join, go=engine.leave)
-        stack.push_async_callback(engine.leave)  # if it does not come to stopping
+        await step_over(store, come=engine.join, go=engine.go)
+        stack.push_async_callback(engine.go)
         num_shards = await agree_on_shards(store, settings.num_shards)
         service = Service(
             store,
@@ -117,9 +120,11 @@ async def _serve(
             without_password(settings.database_url),
         )
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({stopping, working, serving}, return_when=asyncio.FIRST_COMPLETED)
+    barred = asyncio.create_task(engine.is_barred.wait())
+    await asyncio.wait({stopping, barred, working, serving}, return_when=asyncio.FIRST_COMPLETED)
+    is_clean = not (barred.done() or working.done() or serving.done())
     stopping.cancel()
-    is_clean = not working.done() and not serving.done()
+    barred.cancel()
     log.info("stopping: no new requests; callbacks under way are finished")
     server.should_exit = True
     await asyncio.gather(serving, engine.stop(settings.drain_timeout / 1000))

@@ -9,6 +9,7 @@ stops them in the right order.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from duetime.clock import Clock, Millis
@@ -20,10 +21,10 @@ from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
 from duetime.engine.loop import Loop, Trouble
-from duetime.engine.members import Members
+from duetime.engine.members import Members, always_admitted
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
-from duetime.errors import StoreError, StoreUnavailable
+from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.model import Timer
 from duetime.nodes import NodeStatus
 from duetime.service import EngineStatus
@@ -42,7 +43,10 @@ IMMINENT: Millis = 20
 
 
 class Engine:
-    """One node's engine."""
+    """One node's engine.
+
+    ``readmit`` raises ConfigurationError if a node that was away may not go on with this store.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class Engine:
         max_in_flight: int = 1_000,
         target_concurrency: int = 128,
         retention: Millis | None = None,
+        readmit: Callable[[], Awaitable[None]] = always_admitted,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -70,7 +75,9 @@ class Engine:
             ttl=claim_for,
             behind=lambda: self.status().behind_ms,
             on_death=self._on_death,
+            readmit=readmit,
         )
+        self.is_barred = asyncio.Event()  # it may not go on: all that is left is to stop
         self.committer = Committer(
             store,
             clock,
@@ -185,11 +192,10 @@ class Engine:
         if not self.members.is_writing:
             raise StoreUnavailable("this node's record could not be written")
 
-    async def leave(self) -> None:
-        """Show that it is gone, so that nobody need wait for it; at its end, ``stop`` does so."""
-        if not self.members.has_left:
-            with suppress(StoreError):
-                await self.members.leave()
+    async def go(self) -> None:
+        """Take away all that shows that this node is there: it has ended, or never came in."""
+        with suppress(StoreError):
+            await self.members.go()
 
     async def run(self) -> None:
         """Work until stopped."""
@@ -202,7 +208,8 @@ class Engine:
         """Hand over to the other nodes, then claim nothing more, finish what is under way within
         the time given, and hand back the rest.
 
-        ``run`` returns once this is done.
+        ``run`` returns once this is done. To ``go`` is what remains, when nothing else of this
+        node works on the store any more.
         """
         for loop in (self._cleaning, self._inheriting, self._meeting):
             loop.stop()
@@ -237,7 +244,9 @@ class Engine:
     async def _leave(self, drain_for: float) -> bool:
         """Let others take over the shards at once; the claims do not depend on it."""
         await self._clock.wait(self._meeting.ended, drain_for)
-        await self.leave()
+        if not self.members.has_left:
+            with suppress(StoreError):
+                await self.members.leave(drain_for)
         return self.members.has_left
 
     async def _tell_the_rest(self) -> None:
@@ -283,7 +292,12 @@ class Engine:
 
     async def _meet(self) -> float:
         before = self.members.shards
-        pause = await self.members.step()
+        try:
+            pause = await self.members.step()
+        except ConfigurationError as error:
+            log.error("this node was away, and may not go on: %s", error)  # noqa: TRY400
+            self.is_barred.set()
+            return self.members.beat_every
         if self.members.shards is not before:
             self._reading.wake()
         self._dispatching.wake()  # it sleeps while there is no lease

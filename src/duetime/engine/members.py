@@ -3,7 +3,7 @@
 Every node keeps one record and writes it anew with each heartbeat. The live nodes share the shards
 (``shards.py``). A node that comes watches the records of the others first (``sightings.py``) and
 takes its shards when it knows who is alive; only then do the others let go of them. A node that
-goes takes its record away.
+leaves takes its record away, and has another one, which none of them looks at, until it has ended.
 
 While they disagree for a moment, two nodes look at the same shard. That wastes work, and never
 more: who starts a timer is decided by its row. What may be sent under a claim, while others may
@@ -14,7 +14,7 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 import msgspec
@@ -25,18 +25,27 @@ from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
 from duetime.errors import StoreError
-from duetime.nodes import KIND, NodeRecord, NodeState, NodeStatus
+from duetime.nodes import KIND, LEAVING, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
 
 log = logging.getLogger("duetime.engine")
 
 BEATS = 5  # heartbeats in the time after which a node may be taken for dead
 LONGEST_BEAT: Millis = 2_000  # whoever comes waits for one
+FORGOTTEN_AFTER: Millis = 86_400_000  # a node that was leaving then has crashed at it
 LOOKS = 5  # a newcomer looks so many times in a heartbeat whether the others have moved
 
 
+async def always_admitted() -> None:
+    """Let a node work on, however long it was away."""
+
+
 class Members:
-    """This node's view of who is there."""
+    """This node's view of who is there.
+
+    ``readmit`` is asked when it comes back after others may have taken it for dead; it raises if
+    the node may do nothing more.
+    """
 
     def __init__(
         self,
@@ -47,6 +56,7 @@ class Members:
         ttl: Millis = 10_000,
         behind: Callable[[], Millis] = lambda: 0,
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
+        readmit: Callable[[], Awaitable[None]] = always_admitted,
     ) -> None:
         self._node = node
         self._store = store
@@ -62,6 +72,7 @@ class Members:
         )
         self._behind = behind
         self._on_death = on_death
+        self._readmit = readmit
         self._own: Record | None = None
         self._version = 0
         self._sightings = Sightings(self.beat_every)
@@ -156,12 +167,35 @@ class Members:
             if record.name in dead and record.version == dead[record.name].version
         }
 
-    async def leave(self) -> None:
+    async def leave(self, drain_for: float = 0.0) -> None:
         """Take this node's record away, so that the others need not wait for it.
 
-        What it has claimed stays its own: nobody takes a node for dead that has left.
+        What it has claimed stays its own: nobody takes a node for dead that has left. Whoever
+        must know that it still works finds a record of another kind, until it has gone.
         """
         self.is_leaving = True
+        about = msgspec.structs.replace(
+            self._about, ttl=self._about.ttl + round(1000 * drain_for), left_at=self._clock.now()
+        )
+        data = msgspec.json.encode(about)
+        leaving = Record(kind=LEAVING, name=self._node, version=1, data=data)
+        await self._store.put_record(None, leaving)  # it may be there, if this is not the first try
+        await self._take_record_away()
+
+    async def go(self) -> None:
+        """Take away all that shows that this node was there: it does nothing more.
+
+        It does so for nodes, too, that crashed when they were leaving.
+        """
+        self.is_leaving = True
+        if not self.has_left:
+            await self._take_record_away()
+        forgotten = self._clock.now() - FORGOTTEN_AFTER
+        for record in await self._store.records(LEAVING):
+            if record.name == self._node or read_record(record.data).left_at < forgotten:
+                await self._store.put_record(record, None)
+
+    async def _take_record_away(self) -> None:
         if self._own is None or not await self._store.put_record(self._own, None):
             own = await self._stored()
             if own is not None and not await self._store.put_record(own, None):
@@ -205,6 +239,7 @@ class Members:
         if self.lease.holds(self._beaten_at):
             self.lease.until = asked_at + self._about.ttl / 1000
         else:  # nobody knows what the others have done meanwhile
+            await self._readmit()
             self.lease = Lease(asked_at + self._about.ttl / 1000)
 
     def _next_record(self) -> Record:

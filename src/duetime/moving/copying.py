@@ -64,6 +64,7 @@ class Copy:
         ]
         self._noted_at = clock.monotonic()
         self._checked_at = clock.monotonic()
+        self.dropped = 0  # finished timers, and logs, that the source has dropped since
 
     async def run(self) -> Tally:
         """Copy and compare; what both sides hold."""
@@ -170,7 +171,16 @@ class Copy:
         old, new = await asyncio.gather(self._tally(self._old), self._tally(self._new))
         if old == new:
             return new
-        raise Conflict(_told(await differences(self._old, self._new, MOST_NAMED + 1)))
+        drops = self._source.traits.drops_by_itself
+        found = await differences(self._old, self._new, MOST_NAMED + 1, drops=drops)
+        if found.named or not found.dropped:
+            raise Conflict(_told(found.named or ["something that was not found again"]))
+        self.dropped = found.dropped
+        self._onlooker.say(
+            f"FROM drops what was finished long ago: {found.dropped:,} timers or logs that TO has "
+            "are no longer, or no longer whole, in FROM; all else is the same"
+        )
+        return new
 
     async def _tally(self, contents: Contents) -> Tally:
         whole = Tally()
@@ -178,8 +188,8 @@ class Copy:
             whole = tally
             if contents is self._new:
                 self._onlooker.at("compared", tally.timers)
-                if self._clock.monotonic() - self._checked_at >= NOTE_EVERY:
-                    await self._check_stillness()
+            if self._clock.monotonic() - self._checked_at >= NOTE_EVERY:
+                await self._check_stillness()
         return whole
 
 

@@ -1,38 +1,80 @@
-"""The differences between two stores, looked for once their checksums have shown that there are."""
+"""The differences between two stores, looked for once their checksums have shown that there are.
 
-from collections.abc import AsyncGenerator
+An engine that drops finished timers by itself goes on doing so while it is copied. What the source
+has dropped since then is no difference to worry about: the target has it still.
+"""
+
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from typing import NamedTuple
 
-from duetime.moving.contents import Contents
+from duetime.model import FINISHED, Event
+from duetime.moving.contents import Contents, Laden
 
 
-async def differences(source: Contents, target: Contents, most: int) -> list[str]:
-    """What differs, a few words for each, and no more than so many."""
-    found: list[str] = []
+class Differences(NamedTuple):
+    """What was found."""
+
+    named: list[str]  # a few words for each
+    dropped: int  # finished timers, and logs, of which the source has dropped something
+
+
+class _Difference(NamedTuple):
+    words: str
+    may_be_dropped: bool = False
+
+
+async def differences(source: Contents, target: Contents, most: int, *, drops: bool) -> Differences:
+    """What differs, named no more than so often; ``drops`` says that the source may drop things."""
+    named: list[str] = []
+    dropped = 0
     async with aclosing(_differences(source, target)) as differing:
-        async for words in differing:
-            found.append(words)
-            if len(found) == most:
+        async for difference in differing:
+            if drops and difference.may_be_dropped:
+                dropped += 1
+                continue
+            named.append(difference.words)
+            if len(named) == most:
                 break
-    return found or ["the events that wait to be published differ"]
+    return Differences(named, dropped)
 
 
-async def _differences(source: Contents, target: Contents) -> AsyncGenerator[str]:
+async def _differences(source: Contents, target: Contents) -> AsyncGenerator[_Difference]:
     after: str | None = None
     while part := await source.timers(after):
         others = await target.get([laden.timer.id for laden in part])
         for laden, other in zip(part, others, strict=True):
             if other is None:
-                yield f"{laden.timer.id} is missing in the target"
+                yield _Difference(f"{laden.timer.id} is missing in the target")
             elif other != laden:
-                yield f"{laden.timer.id} differs in the target"
+                words = f"{laden.timer.id} differs in the target"
+                yield _Difference(words, _has_fewer_attempts(laden, other))
         after = part[-1].timer.id
     after = None
     while part := await target.timers(after):
         others = await source.get([laden.timer.id for laden in part])
         for laden, other in zip(part, others, strict=True):
             if other is None:
-                yield f"{laden.timer.id} is in the target only"
+                words = f"{laden.timer.id} is in the target only"
+                yield _Difference(words, laden.timer.status in FINISHED)
         after = part[-1].timer.id
     if await source.records() != await target.records():
-        yield "the records differ"
+        yield _Difference("the records differ")
+    old, new = await _events(source), await _events(target)
+    if old != new:
+        is_dropped = old.items() <= new.items() and not await _is_any_there(
+            source, (new[id_].timer for id_ in new.keys() - old.keys())
+        )
+        yield _Difference("the events that wait to be published differ", is_dropped)
+
+
+def _has_fewer_attempts(laden: Laden, other: Laden) -> bool:
+    return laden.timer == other.timer and all(line in other.attempts for line in laden.attempts)
+
+
+async def _events(contents: Contents) -> dict[str, Event]:
+    return {event.id: event async for part in contents.events() for event in part}
+
+
+async def _is_any_there(contents: Contents, timers: Iterable[str]) -> bool:
+    return any(await contents.get(list(set(timers))))

@@ -1,18 +1,30 @@
 """Stillness: while timers are moved, no node may work on either side.
 
-A node that ended in good order has taken its record away. One that crashed has left it behind: it
+A node that ended in good order has taken its records away. One that crashed has left one behind: it
 is watched for as long as the record says that it may stand still, on this machine's clock alone.
+So is one that is leaving: it still answers requests and finishes callbacks, without a heartbeat.
 """
 
 import asyncio
+from typing import NamedTuple
 
 from duetime.clock import Clock
 from duetime.errors import InUse
 from duetime.moving.patience import Patience
-from duetime.nodes import KIND, read_record
+from duetime.nodes import KIND, LEAVING, read_record
 from duetime.stores import Record, Store
 
 LOOK_EVERY = 0.5  # seconds
+
+_DOING = {
+    KIND: "is running: stop all nodes first",
+    LEAVING: "is stopping: begin again when it has ended",
+}
+
+
+class _Place(NamedTuple):
+    kind: str
+    name: str
 
 
 class Stillness:
@@ -23,30 +35,43 @@ class Stillness:
         self._store = store
         self._clock = clock
         self._patience = patience
-        self._first: dict[str, int] = {}  # the version of each record that was there
+        self._seen: dict[_Place, Record] = {}  # what is left of nodes that do not move
 
     async def begin(self) -> float:
         """Look who is there; for how many seconds they must be watched."""
-        records = await self._records()
-        self._first = {record.name: record.version for record in records}
-        return max((read_record(record.data).ttl / 1000 for record in records), default=0.0)
+        self._seen = await self._records()
+        abouts = [read_record(record.data) for record in self._seen.values()]
+        return max((about.ttl / 1000 for about in abouts), default=0.0)
 
     async def watch(self, seconds: float) -> None:
-        """Return when nobody has moved for so long; InUse names the node that did."""
+        """Return when nobody has moved for so long, or all have gone; InUse names who moved."""
         until = self._clock.monotonic() + seconds
-        while (now := self._clock.monotonic()) < until:
+        while self._seen and (now := self._clock.monotonic()) < until:
             await self._clock.wait(asyncio.Event(), min(LOOK_EVERY, until - now))
-            await self.check()
+            self._seen = await self._unmoved()
 
     async def check(self) -> None:
-        """InUse if a node has moved, or come, since the beginning."""
-        for record in await self._records():
-            if self._first.get(record.name) != record.version:
-                about = read_record(record.data)
-                where = f" (process {about.pid} on {about.host})" if about.host else ""
-                raise InUse(
-                    f"{self._side}: the node {record.name}{where} is running: stop all nodes first"
-                )
+        """InUse if a node has moved, come or gone since it was watched."""
+        for gone in self._seen.keys() - (await self._unmoved()).keys():
+            raise self._in_use(self._seen[gone], "was running until now: begin again")
 
-    async def _records(self) -> list[Record]:
-        return await self._patience.ask(self._store.records, KIND)
+    async def _unmoved(self) -> dict[_Place, Record]:
+        """What is there and was there before, as it was."""
+        records = await self._records()
+        for place, record in records.items():
+            if self._seen.get(place) != record:
+                raise self._in_use(record, _DOING[place.kind])
+        return records
+
+    def _in_use(self, record: Record, what: str) -> InUse:
+        about = read_record(record.data)
+        where = f" (process {about.pid} on {about.host})" if about.host else ""
+        return InUse(f"{self._side}: the node {record.name}{where} {what}")
+
+    async def _records(self) -> dict[_Place, Record]:
+        # In this order: a node that leaves writes the second kind before it removes the first.
+        return {
+            _Place(record.kind, record.name): record
+            for kind in (KIND, LEAVING)
+            for record in await self._patience.ask(self._store.records, kind)
+        }

@@ -3,7 +3,8 @@
 Each shows itself first, and looks for the other one then: a node writes its record and looks for
 a journal, a move writes its journal and looks for records of nodes. Reads of records see whatever
 was acknowledged before, so whoever shows itself last sees the other. It may be that both do, and
-both go away again.
+both go away again. A node that stood still for so long that a move took it for dead looks again
+when it shows itself again (``Engine``'s ``readmit``).
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,8 +23,8 @@ async def step_over(
     Looking before as well keeps a node that is started too early from ending the move.
     """
     await check_no_move(store)
-    await come()
     try:
+        await come()
         await check_no_move(store)
     except BaseException:
         with suppress(StoreError):

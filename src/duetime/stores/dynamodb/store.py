@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
@@ -51,7 +49,7 @@ class DynamoStore:
     def __init__(
         self, address: Address, retention: Millis | None = None, *, must_exist: bool = False
     ) -> None:
-        self.traits = replace(TRAITS, drops_by_itself=retention is not None)
+        self.traits = TRAITS
         wire, size = Wire(address, address.pool_size), address.pool_size
         quick = Wire(address, _QUICK_SIZE)
         self._calls = Calls(wire, address.table, within=CALL_WITHIN, answer_within=ANSWER_WITHIN)

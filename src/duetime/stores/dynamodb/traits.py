@@ -10,6 +10,6 @@ TRAITS = Traits(
     sorts_by_time=False,
     counts=False,
     skips=10_000,
-    drops_by_itself=True,  # where there is a retention; a store without one says otherwise
+    drops_by_itself=True,
     num_shards=16,
 )
