@@ -150,3 +150,29 @@ async def test_a_line_that_is_written_again_counts_as_it_is_now(mongodb, monkeyp
         assert await mongodb.apply([change]) == [True]
         timer = change.new
         assert await mongodb.attempts(timer.id, None, 9) == [line]
+
+
+async def test_lines_that_were_moved_for_a_timer_that_was_dropped_go_too(
+    mongodb, database, monkeypatch
+):
+    """The change that wanted them moved loses, and the next purge takes them away."""
+    monkeypatch.setattr(writes, "MOST_LINES", 4)
+    timer = make_timer()
+    await insert(mongodb, timer)
+    timer, _ = await logged(mongodb, timer, 1)
+    done = grown(timer, status=Status.COMPLETED, wake_at=None, updated_at=NOW)
+    assert await mongodb.apply([done]) == [True]
+    anew = grown(done.new, status=Status.PENDING, wake_at=NOW + 5)
+    move = mongodb._opened.writes._move_lines
+
+    async def move_and_drop(session, part):
+        moved = await move(session, part)
+        assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+        return moved
+
+    monkeypatch.setattr(mongodb._opened.writes, "_move_lines", move_and_drop)
+    assert await mongodb.apply([anew]) == [False]
+    assert await database["attempts"].count_documents({}) == 1
+    assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
+    for name in ("timers", "attempts", "graves"):
+        assert await database[name].count_documents({}) == 0

@@ -6,11 +6,12 @@ where it finds none, in a way that the server must refuse. Who lost is then name
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from bson.binary import UUID_SUBTYPE, Binary
 from pymongo import ReplaceOne, UpdateOne
-from pymongo.errors import BulkWriteError
+from pymongo.errors import BulkWriteError, PyMongoError
 
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Timer
@@ -28,6 +29,7 @@ from duetime.stores.mongodb.documents import (
     to_update,
 )
 from duetime.stores.mongodb.reads import Reads
+from duetime.stores.mongodb.schema import GRAVES
 from duetime.stores.mongodb.telling import Telling
 from duetime.stores.waves import waves
 
@@ -53,6 +55,7 @@ class Writes:
         self._timers = database["timers"]
         self._attempts = database["attempts"]
         self._events = database["events"]
+        self._graves = database[GRAVES]
         self._reads = reads
         self._telling = Telling(database)
 
@@ -137,6 +140,7 @@ class Writes:
             await self._timers.bulk_write(requests, ordered=False, session=session)
         except BulkWriteError as error:
             lost = _losers(error, _IMMUTABLE_FIELD)
+            await self._bury_lines(session, [part[number][1] for number in lost])
         return [place for number, (place, _) in enumerate(part) if number not in lost]
 
     async def _tell_part(self, session: Session, part: Sequence[tuple[int, Change]]) -> list[int]:
@@ -169,11 +173,7 @@ class Writes:
         The change then takes them out of the timer's document, which still has them all if it is
         still of the old version. Should the change lose, they lie in both places: that is the same.
         """
-        grown = {
-            to_id(change.old.id): change.old
-            for _, change in part
-            if change.old.version // MOST_LINES != change.new.version // MOST_LINES
-        }
+        grown = {to_id(change.old.id): change.old for _, change in part if _moves_lines(change)}
         if not grown:
             return set()
         moved: set[str] = set()
@@ -191,6 +191,19 @@ class Writes:
                 lines += [(held["_id"], line) for line in held["log"]]
         await self._write_lines(session, lines)
         return moved
+
+    async def _bury_lines(self, session: Session, lost: Sequence[Change]) -> None:
+        """Have the next purge look whether these timers are gone, for lines that were moved.
+
+        They may have been dropped since, with all that was theirs then.
+        """
+        owners = {to_id(change.old.id) for change in lost if _moves_lines(change)}
+        graves: list[ReplaceOne[Document]] = [
+            ReplaceOne({"_id": owner}, {}, upsert=True) for owner in owners
+        ]
+        if graves:
+            with suppress(PyMongoError):  # The changes that won are written all the same.
+                await self._graves.bulk_write(graves, session=session)
 
     async def _log(self, session: Session, attempts: Sequence[Attempt]) -> None:
         """Write lines to documents of their own."""
@@ -238,6 +251,10 @@ def _losers(error: BulkWriteError, code: int) -> set[int]:
     if error.details["writeConcernErrors"] or any(each["code"] != code for each in failures):
         raise error
     return {each["index"] for each in failures}
+
+
+def _moves_lines(change: Change) -> bool:
+    return change.old.version // MOST_LINES != change.new.version // MOST_LINES
 
 
 def _check_weight(timer: Timer) -> None:
