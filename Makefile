@@ -19,7 +19,8 @@ run: install ## Start Duetime on an embedded database, with a key and a curl lin
 install: $(VENV)/installed ## Set up .venv with the duetime command in it
 
 .PHONY: test
-test: lint servers ## Install and start all that the tests need, then run everything
+test: $(VENV)/developing ## Install and start all that the tests need, then run everything
+	@$(MAKE) --no-print-directory -j 2 lint servers
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 .PHONY: test-cluster
