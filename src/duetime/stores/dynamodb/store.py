@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from duetime.clock import Millis
+from duetime.clock import Millis, SystemClock
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
@@ -38,6 +38,8 @@ CALL_WITHIN = 15.0
 # The same for a heartbeat: a third of what a node is given by default before it is taken for dead.
 QUICK_ANSWER_WITHIN = 1.5
 QUICK_WITHIN = 1.5
+# The same for the sweep: longer than one of its steps, and short enough for a node that stops.
+SWEEP_WITHIN = 5.0
 _QUICK_SIZE = 4
 _SWEEPER = 0  # whoever looks after this shard sweeps the table
 
@@ -66,7 +68,8 @@ class DynamoStore:
         self._changes = Changes(self._calls, expiry, size)
         self._due = DueIndex(self._calls, self._timers)
         self._walks = Walks(self._calls, self._timers, self._shards, size)
-        self._sweep = Sweep(self._calls, self._quick, self._timers, expiry, size)
+        sweeping = Calls(wire, address.table, within=SWEEP_WITHIN, answer_within=ANSWER_WITHIN)
+        self._sweep = Sweep(sweeping, self._quick, expiry, SystemClock())
         self._retention = retention
         self._must_exist = must_exist
         self._writing: set[asyncio.Task[Any]] = set()
