@@ -1,5 +1,7 @@
 """The sweep finds what was not told when to go, and what belongs to no timer."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,11 +13,13 @@ from duetime.stores.dynamodb import beside, inserts, items, leftovers, sweep
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
 from duetime.stores.dynamodb.store import DynamoStore
+from duetime.stores.dynamodb.table import definition
 from duetime.testing import FakeClock
 from tests.factories import NOW, claim_of, insert, make_attempt
+from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.conftest import RETENTION, Asked
 from tests.stores.dynamodb.test_expiry import HEAVY, expiries, fired
-from tests.stores.dynamodb.test_layout import everything, timer_of
+from tests.stores.dynamodb.test_layout import left, timer_of
 
 SOON = NOW + 60_000
 MONTH = sweep.EVERY
@@ -25,11 +29,6 @@ WEEK = 7 * 86_400
 async def swept(store, now=SOON, limit=1_000):
     """One step of the sweep, as the janitor asks for it."""
     return await store.purge(ids.ALL_SHARDS, now - RETENTION, limit)
-
-
-async def left(url):
-    """All that is not of the store's own: what lies beside timers, and they."""
-    return [item for item in await everything(url) if item["pk"]["S"] not in {"shards", "records"}]
 
 
 async def dates(url):
@@ -424,3 +423,96 @@ async def test_one_node_sweeps(dynamodb, dropping):
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
     assert await dropping.purge(range(1, ids.SHARDS), NOW, 9) == 0
     assert await dropping.purge([0], NOW, 9) == 1
+
+
+# When a table needs none -----------------------------------------------------------------------
+
+
+async def is_swept(store, now=SOON):
+    """Whether a step reads anything of the table."""
+    asked = Asked(store)
+    await swept(store, now)
+    return "Scan" in asked.operations
+
+
+async def test_a_table_that_was_just_made_is_not_swept(dropping):
+    """For a month from the first step on: all that is written has been told when to go."""
+    assert not await is_swept(dropping)
+    assert not await is_swept(dropping, SOON + MONTH - 1)
+    assert await is_swept(dropping, SOON + MONTH)
+
+
+async def test_many_make_a_table_that_is_not_swept(dynamodb_url):
+    """One of those that start at once has made it, and says so."""
+    stores = [DynamoStore(Address.parse(dynamodb_url), RETENTION) for _ in range(5)]
+    await asyncio.gather(*(store.migrate() for store in stores))
+    assert [await is_swept(store) for store in stores] == [False] * 5
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize("must_exist", [False, True])
+async def test_a_table_that_was_there_is_swept(dynamodb_url, must_exist):
+    """Who made it may have died before a word, or it was made by hand: nobody knows its past."""
+    await ask(dynamodb_url, "CreateTable", **definition(Address.parse(dynamodb_url).table, None))
+    store = DynamoStore(Address.parse(dynamodb_url), RETENTION, must_exist=must_exist)
+    await store.migrate()
+    assert await is_swept(store)
+    await store.close()
+
+
+async def test_a_table_whose_maker_was_not_heard_is_swept(dynamodb_url):
+    """That it is not needed could not be noted, and is no reason not to start."""
+    store = DynamoStore(Address.parse(dynamodb_url), RETENTION)
+    write = store._quick.write
+
+    async def lost(*_, **__):
+        raise StoreUnavailable("no answer")
+
+    store._quick.write = lost
+    await store.migrate()
+    store._quick.write = write
+    assert await is_swept(store)
+    await store.close()
+
+
+async def test_who_writes_without_dates_wins_over_who_made_the_table(dynamodb, dropping):
+    """Whichever of them is first to speak."""
+    await dropping._sweep.is_not_needed()
+    assert await is_swept(dropping)
+    await dynamodb.migrate()
+    await dropping._sweep.is_not_needed()
+    assert await is_swept(dropping)
+
+
+async def test_somebody_without_a_retention_opens_a_new_table(dropping, dynamodb_url):
+    """Before the first step, as a copy into it does, or after it."""
+    for _ in range(2):
+        other = DynamoStore(Address.parse(dynamodb_url))
+        await other.migrate()
+        await other.close()
+        assert await is_swept(dropping)
+        assert not await is_swept(dropping)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+async def test_who_writes_without_dates_is_heard_during_a_step(dynamodb, dropping, steps):
+    """The step that was under way does not say how far it has come: it begins anew."""
+    await insert(dynamodb, *(timer_of(status=Status.FAILED, wake_at=None) for _ in range(9)))
+    records = await dropping.records(sweep.KIND)
+    assert await dropping.put_record(records[0], None)  # as in a table that nobody has spoken of
+    for _ in range(steps):
+        await swept(dropping, limit=3)
+    page = dropping._sweep._page
+
+    async def interrupted(*arguments):
+        found = await page(*arguments)
+        await dynamodb.migrate()
+        return found
+
+    dropping._sweep._page = interrupted
+    await swept(dropping, limit=3)
+    dropping._sweep._page = page
+    asked = Asked(dropping)
+    await swept(dropping, limit=3)
+    assert "ExclusiveStartKey" not in dict(asked.requests)["Scan"]

@@ -8,7 +8,8 @@ import pytest
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
-from duetime.stores.dynamodb.table import definition
+from duetime.stores.dynamodb.table import Table, definition
+from duetime.stores.dynamodb.wire import Wire
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.impostor import impostor, refusal
 
@@ -27,6 +28,19 @@ async def test_it_is_made_once(dynamodb_url):
     await migrated(dynamodb_url)
     made = (await ask(dynamodb_url, "DescribeTable"))["Table"]
     assert made["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+
+
+async def test_one_has_made_it(dynamodb_url):
+    """Of those that try at once, and nobody who comes later."""
+    address = Address.parse(dynamodb_url)
+    wire = Wire(address, 5)
+    tables = [Table(wire, address, drops=True) for _ in range(5)]
+    assert sorted(await asyncio.gather(*(table.migrate() for table in tables))) == [
+        *[False] * 4,
+        True,
+    ]
+    assert not await tables[0].migrate()
+    await wire.close()
 
 
 async def test_provisioned_units(dynamodb_url):

@@ -7,6 +7,7 @@ that is busy does not pass for dead.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -78,9 +79,12 @@ class DynamoStore:
 
     async def migrate(self) -> None:
         self._check_not_closed()
-        await self._table.migrate()
+        is_made = await self._table.migrate()
         if self._retention is None and not self._must_exist:
             await self._sweep.is_needed()
+        elif is_made:
+            with suppress(StoreUnavailable):  # It is swept in vain, and that is all.
+                await self._sweep.is_not_needed()
         self._is_open = True
 
     async def ping(self) -> None:

@@ -1,7 +1,8 @@
 """The sweep: a slow walk through the whole table, for what nobody else has told when to go.
 
 How far it has come is a record, so that it goes on wherever a node of any name takes it up. It is
-done once a month, and anew after the table was opened by somebody without a retention.
+done once a month, and anew after the table was opened by somebody without a retention. A table that
+was just made for somebody with one has nothing to be found, and its first month is left out.
 
 It shall be in nobody's way. So it reads a page at a time, of a megabyte at most, of what may be a
 second old, at half the price; it does a few things at once, in the order of the page; and when its
@@ -34,6 +35,7 @@ _AT_ONCE = 20  # items whose timers are read together
 class _Stand(msgspec.Struct, frozen=True, omit_defaults=True):
     after: dict[str, dict[str, str]] | None = None  # the item that it has come to
     ended_at: Millis | None = None  # None: it is under way
+    is_of_new_table: bool = False  # it is at its end, and the next step notes the time
 
 
 class Sweep:
@@ -51,14 +53,21 @@ class Sweep:
 
     async def is_needed(self) -> None:
         """Say that it must begin anew: from now on, somebody may write without dates."""
-        place = records.place_of(KIND, _NAME)
-        await self._quick.ask("DeleteItem", Key=place.key)
+        await records.overwrite(self._quick, KIND, _NAME, _encode(_Stand()))
+
+    async def is_not_needed(self) -> None:
+        """Say that the table was just made, unless somebody has said anything since."""
+        stand = _Stand(is_of_new_table=True)
+        await records.put(self._quick, None, _record(stand))
 
     async def step(self, now: Millis, limit: int) -> int:
         """Go on, at most for a page of so many items; how many were dated or removed."""
         over_at = self._clock.monotonic() + STEP_WITHIN
         record = next(iter(await records.read(self._quick, KIND)), None)
         before = msgspec.json.decode(record.data, type=_Stand) if record else _Stand()
+        if before.is_of_new_table:
+            await self._note(record, _Stand(ended_at=now))
+            return 0
         if before.ended_at is not None and now < before.ended_at + EVERY:
             return 0
         done = 0
@@ -80,14 +89,8 @@ class Sweep:
         return done
 
     async def _note(self, record: Record | None, stand: _Stand) -> None:
-        new = Record(
-            kind=KIND,
-            name=_NAME,
-            version=record.version + 1 if record else 1,
-            data=msgspec.json.encode(stand),
-        )
         # If it fails, somebody else sweeps too, or it must begin anew: the next step will see.
-        await records.put(self._quick, record, new)
+        await records.put(self._quick, record, _record(stand, record.version + 1 if record else 1))
 
     async def _page(self, after: Item | None, limit: int) -> tuple[list[Item], Item | None]:
         where = {"ExclusiveStartKey": after} if after else {}
@@ -103,3 +106,10 @@ class Sweep:
             left = iter(part)
             while few := list(islice(left, WIDTH)):
                 yield few[-1], await self._leftovers.tidy(few, owners, now)
+
+
+def _record(stand: _Stand, version: int = 1) -> Record:
+    return Record(kind=KIND, name=_NAME, version=version, data=_encode(stand))
+
+
+_encode = msgspec.json.encode
