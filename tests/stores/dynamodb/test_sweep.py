@@ -11,8 +11,9 @@ from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.dynamodb import beside, inserts, items, leftovers, sweep
 from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.calls import _LONGEST_PAUSE
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
-from duetime.stores.dynamodb.store import DynamoStore
+from duetime.stores.dynamodb.store import SWEEP_WITHIN, DynamoStore
 from duetime.stores.dynamodb.table import definition
 from duetime.testing import FakeClock
 from tests.factories import NOW, claim_of, insert, make_attempt
@@ -379,6 +380,11 @@ async def test_who_is_throttled_goes_on_later(dynamodb, dropping):
     calls.write = write
     assert await swept(dropping) == 6
     assert "ExclusiveStartKey" in dict(asked.requests)["Scan"]
+
+
+def test_who_is_throttled_fails_after_the_time_of_a_step():
+    """Patience ends a pause early at worst; if it ended within the step, it would be a failure."""
+    assert SWEEP_WITHIN - _LONGEST_PAUSE > sweep.STEP_WITHIN
 
 
 async def test_what_fails_at_once_is_told(dynamodb, dropping):
