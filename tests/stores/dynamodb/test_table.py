@@ -58,6 +58,9 @@ async def test_it_drops_by_itself_only_with_a_retention(dynamodb_url):
     await asyncio.gather(*(migrated(dynamodb_url, 60_000) for _ in range(3)))
     said = (await ask(dynamodb_url, "DescribeTimeToLive"))["TimeToLiveDescription"]
     assert (said["TimeToLiveStatus"], said["AttributeName"]) == ("ENABLED", "x")
+    await migrated(dynamodb_url)  # What was dated still goes, as docs/stores/dynamodb.md says.
+    after = await ask(dynamodb_url, "DescribeTimeToLive")
+    assert after["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
 
 
 async def test_another_attribute_for_the_time_to_live_is_refused(dynamodb_url):

@@ -153,7 +153,8 @@ class DynamoStore:
             return await self._to_its_end(self._walks.purge(shards, before, limit))
         if _SWEEPER not in shards:  # One node is enough: the table is not walked by shards.
             return 0
-        return await self._to_its_end(self._sweep.step(before + self._retention, limit))
+        now = before + self._retention  # as the contract says: it is asked with this retention
+        return await self._to_its_end(self._sweep.step(now, limit))
 
     async def announce(self, news: News) -> None:  # noqa: ARG002
         """Drop them: there is no way to pass them on."""
