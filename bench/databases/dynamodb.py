@@ -11,6 +11,7 @@ from bench.aims import AIMS
 from bench.backlog import far_timers
 from bench.databases import BareInsert, Database, Extent
 from bench.usage import tree_cpu_seconds
+from duetime.config import load_settings
 from duetime.model import Status
 from duetime.stores.dynamodb import batches
 from duetime.stores.dynamodb.address import Address
@@ -118,7 +119,8 @@ class DynamoTables:
         url = urlsplit(self._url)._replace(path=f"/{table}").geturl()
         address = Address.parse(url)
         try:
-            store = DynamoStore(address)
+            # As a node does, so that what is measured beside the sweep is what users have of it.
+            store = DynamoStore(address, load_settings({}, {}).retention)
             await store.migrate()
             await store.close()
             yield DynamoTable(url)

@@ -3,20 +3,28 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from duetime import model
 from duetime.errors import StoreUnavailable, Unanswered
 from duetime.stores import Change, Insert, Record
+from duetime.stores.dynamodb import batches, beside
 from duetime.stores.dynamodb.address import Address
+from duetime.stores.dynamodb.errors import Lost
+from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.store import DynamoStore
 from tests.cluster.proxy import Proxy
 from tests.cluster.waiting import until
 from tests.cluster.wires.dynamodb import TimerWrites, at_port, port_of
-from tests.factories import claim_of, insert, make_event, make_timer
+from tests.factories import NOW, claim_of, insert, make_event, make_timer
 from tests.servers.dynamodb import DynamoServer
 from tests.servers.fixtures import OwnServer
+from tests.stores.dynamodb.test_expiry import HEAVY
 from tests.stores.dynamodb.test_layout import finish_of, timer_of
+
+OTHER = HEAVY.replace(b"x", b"y")
 
 
 @asynccontextmanager
@@ -123,6 +131,57 @@ async def test_when_no_answer_comes_back_nobody_knows(proxied):
     proxy.pass_answers()
     proxy.accept()
     assert await store.get([timer.id]) == [timer]
+
+
+def lose_tidying(store: DynamoStore) -> list[tuple[str, dict[str, Any]]]:
+    """From now on nothing is heard of writes that only tidy up; those that were not heard."""
+    store._calls._within = 0  # a second try would end like the first one
+    wire = store._calls._wire
+    call, lost = wire.call, []
+
+    async def losing(operation: str, arguments: Any, within: float) -> Any:
+        if operation == "DeleteItem" or arguments.get("UpdateExpression") == "SET x = :x, v = :v":
+            lost.append((operation, arguments))
+            await asyncio.sleep(0)  # others are sent before this one is given up
+            raise Lost("no answer", was_sent=True)
+        return await call(operation, arguments, within)
+
+    wire.call = losing
+    return lost
+
+
+async def test_what_only_tidies_fails_nothing_that_was_won(dropping):
+    """A content was replaced and a timer has ended: so it is told, and later changes are tried."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dropping, timer)
+    updated = model.update(timer, NOW, spec=timer_of(OTHER).spec, execute_at=NOW)
+    claim = claim_of(updated)
+    finish = finish_of(claim.new)
+    lost = lose_tidying(dropping)
+    assert await dropping.apply([Change(timer, updated), claim, finish]) == [True] * 3
+    assert [operation for operation, _ in lost] == ["DeleteItem", *["UpdateItem"] * 2]
+    assert await dropping.get([timer.id]) == [finish.new]
+
+
+async def test_tidying_that_comes_late_takes_nothing_away(dropping, dynamodb_url):
+    """The content is that of a newer version by then, and the timer is back to life."""
+    timer = timer_of(HEAVY, has_key=True)
+    await insert(dropping, timer)
+    updated = model.update(timer, NOW, spec=timer_of(OTHER).spec, execute_at=NOW)
+    claim = claim_of(updated)
+    finish = finish_of(claim.new)
+    again = model.replace(finish.new, NOW, spec=timer.spec, execute_at=NOW, fingerprint=None)
+    lost = lose_tidying(dropping)
+    changes = [Change(timer, updated), claim, finish, Change(finish.new, again)]
+    assert await dropping.apply(changes) == [True] * 4
+    async with opened(Address.parse(dynamodb_url)) as other:
+        for operation, arguments in lost:
+            await other._calls._judged(operation, arguments)
+        assert await other.get([timer.id]) == [again]
+    pointer, *parts = beside.all_of(again)
+    kept = await batches.read(dropping._calls, map(Place.of, (pointer, *parts)))
+    assert len(kept) == 2
+    assert not any("x" in item for item in kept.values())
 
 
 async def test_a_caller_that_gives_up_leaves_a_whole_write(proxied):

@@ -8,7 +8,8 @@ import pytest
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
-from duetime.stores.dynamodb.table import definition
+from duetime.stores.dynamodb.table import Table, definition
+from duetime.stores.dynamodb.wire import Wire
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.impostor import impostor, refusal
 
@@ -29,6 +30,19 @@ async def test_it_is_made_once(dynamodb_url):
     assert made["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
 
 
+async def test_one_has_made_it(dynamodb_url):
+    """Of those that try at once, and nobody who comes later."""
+    address = Address.parse(dynamodb_url)
+    wire = Wire(address, 5)
+    tables = [Table(wire, address, drops=True) for _ in range(5)]
+    assert sorted(await asyncio.gather(*(table.migrate() for table in tables))) == [
+        *[False] * 4,
+        True,
+    ]
+    assert not await tables[0].migrate()
+    await wire.close()
+
+
 async def test_provisioned_units(dynamodb_url):
     """Who wants to pay for provisioned units says how many."""
     await migrated(f"{dynamodb_url}&read_units=3&write_units=4")
@@ -44,6 +58,9 @@ async def test_it_drops_by_itself_only_with_a_retention(dynamodb_url):
     await asyncio.gather(*(migrated(dynamodb_url, 60_000) for _ in range(3)))
     said = (await ask(dynamodb_url, "DescribeTimeToLive"))["TimeToLiveDescription"]
     assert (said["TimeToLiveStatus"], said["AttributeName"]) == ("ENABLED", "x")
+    await migrated(dynamodb_url)  # What was dated still goes, as docs/stores/dynamodb.md says.
+    after = await ask(dynamodb_url, "DescribeTimeToLive")
+    assert after["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
 
 
 async def test_another_attribute_for_the_time_to_live_is_refused(dynamodb_url):

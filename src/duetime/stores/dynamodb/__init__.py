@@ -13,5 +13,6 @@
 | `events.py`, `records.py`, `shards.py` | the small things that are read and written |
 | `inserts.py`, `changes.py`, `beside.py`, `expiry.py` | what is written |
 | `walks.py` | whole shards, read along |
+| `sweep.py`, `leftovers.py` | the whole table, read along, and what is tidied up there |
 | `traits.py` | what the engine can do |
 """

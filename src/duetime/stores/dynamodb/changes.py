@@ -43,8 +43,7 @@ class Changes:
             try:
                 await each(wave, partial(self._apply_placed, answers, won), self._width)
             except StoreUnavailable:
-                with suppress(StoreUnavailable):  # it is of no use to say more than that it failed
-                    await self._clean_up(won)
+                await self._clean_up(won)
                 raise
             await self._clean_up(won)
         return answers
@@ -69,15 +68,20 @@ class Changes:
         await beside.keep(self._calls, contents, self._width)
 
     async def _clean_up(self, written: Sequence[Change]) -> None:
-        """Remove the contents that were replaced, and let go of what lies beside finished ones."""
+        """Remove the contents that were replaced, and let go of what lies beside finished ones.
+
+        It fails in silence: what was won holds all the same. What is left lying is swept up some
+        day, and a write that comes late does nothing to what has a newer version by then.
+        """
         replaced = [
             (Place.of(part), change.new.version)
             for change in written
             if change.new.spec is not change.old.spec
             for part in beside.parts(change.old)
         ]
-        await beside.let_go(self._calls, replaced, self._width)
-        await self._expiry.end(change.new for change in written)
+        with suppress(StoreUnavailable):
+            await beside.let_go(self._calls, replaced, self._width)
+            await self._expiry.end(change.new for change in written)
 
     async def _apply(self, change: Change) -> bool:
         mark = new_mark()

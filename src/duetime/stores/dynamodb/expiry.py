@@ -93,6 +93,11 @@ class Expiry:
         """
         return integer(max(since + (self.retention or 0), now) // _SECOND + 1)
 
-    def later_at(self, since: Millis, now: Millis = 0) -> dict[str, str]:
+    def later_at(self, since: Millis) -> dict[str, str]:
         """The same for what lies beside it."""
-        return self.at(since + _LATER, now + _LATER)
+        return self.behind(self.at(since))
+
+    @staticmethod
+    def behind(date: dict[str, str]) -> dict[str, str]:
+        """When that is dropped which lies beside what has this date."""
+        return integer(int(date["N"]) + _LATER // _SECOND)

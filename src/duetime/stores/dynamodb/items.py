@@ -151,6 +151,11 @@ def is_timer(item: Item) -> bool:
     return "r" in item
 
 
+def is_finished(item: Item) -> bool:
+    """Whether the timer of an item has come to its end."""
+    return item["s"] in FINISHED_VALUES.values()
+
+
 def parts_of(item: Item) -> list[keys.Place]:
     """Where the content of a timer lies that does not have it in its item."""
     if "h" not in item:

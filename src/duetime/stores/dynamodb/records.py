@@ -42,7 +42,7 @@ async def put(calls: Calls, old: Record | None, new: Record | None) -> bool:
     item: Item = {
         **place.key,
         "v": integer(new.version),
-        "d": {"B": b64encode(new.data).decode()},
+        "d": _data(new.data),
         "m": text(new_mark()),
     }
     verdict = await calls.write("PutItem", Item=item, **condition)
@@ -50,9 +50,28 @@ async def put(calls: Calls, old: Record | None, new: Record | None) -> bool:
     return verdict.is_written or (verdict.was_in_doubt and found.get("m") == item["m"])
 
 
+async def overwrite(calls: Calls, kind: str, name: str, data: bytes) -> None:
+    """Store a document, whatever is there: who has read that one can no longer put another."""
+    await calls.ask(
+        "UpdateItem",
+        Key=place_of(kind, name).key,
+        UpdateExpression="SET v = if_not_exists(v, :none) + :one, d = :d, m = :m",
+        ExpressionAttributeValues={
+            ":none": integer(0),
+            ":one": integer(1),
+            ":d": _data(data),
+            ":m": text(new_mark()),
+        },
+    )
+
+
 def place_of(kind: str, name: str) -> Place:
     """Where a document lies."""
     return Place(keys.RECORDS, f"{kind}\0{name}")
+
+
+def _data(data: bytes) -> dict[str, str]:
+    return {"B": b64encode(data).decode()}
 
 
 def _record(kind: str, item: Item) -> Record:

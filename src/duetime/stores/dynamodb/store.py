@@ -7,9 +7,10 @@ that is busy does not pass for dead.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from duetime.clock import Millis
+from duetime.clock import Millis, SystemClock
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
@@ -36,6 +37,8 @@ CALL_WITHIN = 15.0
 # The same for a heartbeat: a third of what a node is given by default before it is taken for dead.
 QUICK_ANSWER_WITHIN = 1.5
 QUICK_WITHIN = 1.5
+# The same for the sweep: longer than one of its steps, and short enough for a node that stops.
+SWEEP_WITHIN = 5.0
 _QUICK_SIZE = 4
 _SWEEPER = 0  # whoever looks after this shard sweeps the table
 
@@ -64,7 +67,8 @@ class DynamoStore:
         self._changes = Changes(self._calls, expiry, size)
         self._due = DueIndex(self._calls, self._timers)
         self._walks = Walks(self._calls, self._timers, self._shards, size)
-        self._sweep = Sweep(self._calls, self._quick, self._timers, expiry, size)
+        sweeping = Calls(wire, address.table, within=SWEEP_WITHIN, answer_within=ANSWER_WITHIN)
+        self._sweep = Sweep(sweeping, self._quick, expiry, SystemClock())
         self._retention = retention
         self._must_exist = must_exist
         self._writing: set[asyncio.Task[Any]] = set()
@@ -73,9 +77,12 @@ class DynamoStore:
 
     async def migrate(self) -> None:
         self._check_not_closed()
-        await self._table.migrate()
+        is_made = await self._table.migrate()
         if self._retention is None and not self._must_exist:
             await self._sweep.is_needed()
+        elif is_made:
+            with suppress(StoreUnavailable):  # It is swept in vain, and that is all.
+                await self._sweep.is_not_needed()
         self._is_open = True
 
     async def ping(self) -> None:
@@ -144,7 +151,8 @@ class DynamoStore:
             return await self._to_its_end(self._walks.purge(shards, before, limit))
         if _SWEEPER not in shards:  # One node is enough: the table is not walked by shards.
             return 0
-        return await self._to_its_end(self._sweep.step(before + self._retention, limit))
+        now = before + self._retention  # as the contract says: it is asked with this retention
+        return await self._to_its_end(self._sweep.step(now, limit))
 
     async def announce(self, news: News) -> None:  # noqa: ARG002
         """Drop them: there is no way to pass them on."""

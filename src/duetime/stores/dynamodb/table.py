@@ -59,11 +59,14 @@ class Table:
         self._must_exist = must_exist  # whether it is taken as it is, and never made
         self._drops = drops  # whether it is to drop what is past its time
 
-    async def migrate(self) -> None:
-        """Return once the table is there as it must be. Two may do this at once."""
+    async def migrate(self) -> bool:
+        """Return once the table is there as it must be, and tell whether this has made it.
+
+        Two may do this at once: at most one has made it, and none if the answer to that was lost.
+        """
         try:
             async with asyncio.timeout(MIGRATE_WITHIN):
-                await self._make_and_wait()
+                return await self._make_and_wait()
         except Lost as error:
             raise unavailable(error) from error
         except Refused as error:
@@ -73,12 +76,11 @@ class Table:
                 f"DynamoDB: the table was not ready within {MIGRATE_WITHIN:.0f} s"
             ) from error
 
-    async def _make_and_wait(self) -> None:
+    async def _make_and_wait(self) -> bool:
         found = await self._described()
         if found is None and self._must_exist:
             raise ConfigurationError(f"DynamoDB: there is no table {self._address.table}")
-        if found is None:
-            await self._create()
+        is_made = found is None and await self._create()
         while found is None or found["TableStatus"] not in {"ACTIVE", "UPDATING"}:
             found = await self._described()
             if found is None or found["TableStatus"] not in {"ACTIVE", "UPDATING"}:
@@ -86,6 +88,7 @@ class Table:
         _check(found)
         if self._drops and not self._must_exist:
             await self._let_drop()
+        return is_made
 
     async def _described(self) -> Answer | None:
         try:
@@ -96,7 +99,7 @@ class Table:
             raise
         return dict(answer["Table"])
 
-    async def _create(self) -> None:
+    async def _create(self) -> bool:
         wanted = definition(self._address.table, self._address.units)
         try:
             await self._call("CreateTable", **wanted)
@@ -107,8 +110,10 @@ class Table:
                     "may not create it; somebody who may can do so with: "
                     f"aws dynamodb create-table --cli-input-json '{json.dumps(wanted)}'"
                 ) from error
-            if error.code != "ResourceInUseException":  # Somebody else was quicker.
+            if error.code != "ResourceInUseException":
                 raise
+            return False  # Somebody else was quicker.
+        return True
 
     async def _let_drop(self) -> None:
         table = self._address.table
