@@ -8,6 +8,9 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from tests.servers.installs import pgbouncer
 from tests.servers.kinds import KINDS
@@ -15,14 +18,18 @@ from tests.servers.unavailable import Unavailable
 
 
 def fetch() -> None:
-    """Fetch every server."""
+    """Fetch every server, all at once: most of the time, each waits for somebody."""
     installs = {name: kind.install for name, kind in KINDS.items()} | {"pgbouncer": pgbouncer}
-    for name, install in installs.items():
-        try:
-            install()
-        except Unavailable as reason:
-            # Not an error here: the tests say what they left out, and CI fails over it.
-            _say(f"{name} cannot be had: {reason}")
+    with ThreadPoolExecutor(len(installs)) as fetchers:
+        list(fetchers.map(_fetch, installs, installs.values()))
+
+
+def _fetch(name: str, install: Callable[[], Any]) -> None:
+    try:
+        install()
+    except Unavailable as reason:
+        # Not an error here: the tests say what they left out, and CI fails over it.
+        _say(f"{name} cannot be had: {reason}")
 
 
 def run(name: str) -> int:

@@ -40,11 +40,10 @@ def unpacked(
             f"{packages[0]} comes from Debian's packages, and this machine has no {missing[0]}"
         )
     folder = CACHE / f"{suite or _release()}-{platform.machine()}" / packages[0]
-    with locked():
+    with locked(folder):
         if _passes(folder, check):
             return folder
         shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix="unpacking-") as unfinished:
             root = Path(unfinished) / "root"
             _fetch(packages, Path(unfinished), root, suite)
@@ -237,10 +236,10 @@ def run(
 
 
 @contextmanager
-def locked() -> Iterator[None]:
-    """One process fetches, the others wait for what it fetched."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
+def locked(folder: Path) -> Iterator[None]:
+    """One fetches into a folder, the others wait for what it fetched."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

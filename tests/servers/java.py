@@ -43,9 +43,8 @@ def jars(*coordinates: str) -> Path:
     if folder.exists():
         return folder
     runtime, maven = java(), _maven()
-    with debian.locked():
+    with debian.locked(folder):
         if not folder.exists():
-            folder.parent.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE, prefix="fetching-") as unfinished:
                 _fetch(coordinates, Path(unfinished), runtime, maven).rename(folder)
     return folder
