@@ -31,6 +31,7 @@ _FIXTURES = {
     "own_pgbouncer",
     "own_mongodb_set",
     "cassandra_ring",
+    "touchy_cassandra",
 }
 
 
@@ -176,6 +177,16 @@ def cassandra_ring() -> Iterator[CassandraRing]:
         programs = cassandra_5()
     with CassandraRing(programs) as ring:
         yield ring
+
+
+@pytest.fixture(scope="module")
+def touchy_cassandra() -> Iterator[Any]:
+    """A server that the tests of a module share, on which a read may meet 1,000 dead cells."""
+    with ExitStack() as stack:
+        with _leaving_out("cassandra"):
+            server = KINDS["cassandra"].start(settings={"tombstone_failure_threshold": "1000"})
+        stack.callback(server.close)
+        yield server
 
 
 @contextmanager

@@ -5,11 +5,14 @@ import heapq
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from cassandra import ReadFailure
+
 from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Page, Query, Waking
 from duetime.stores.cassandra.crowd import Crowd
+from duetime.stores.cassandra.cuts import Cuts
 from duetime.stores.cassandra.floors import Floors
 from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.rows import (
@@ -23,6 +26,7 @@ from duetime.stores.cassandra.rows import (
 )
 from duetime.stores.cassandra.session import Row, Session
 from duetime.stores.cassandra.shards import Shards
+from duetime.stores.cassandra.stretch import Stretch
 from duetime.stores.codec import decode_event
 from duetime.stores.portions import portions
 from duetime.stores.walking import Part, walk
@@ -49,10 +53,11 @@ ATTEMPTS = (
     "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n > ? LIMIT ?"
 )
 # Those that are asked of many shards.
-WAKING = (
-    "SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers WHERE shard IN ? "
-    "AND (kind, at, id) > (?, ?, ?) AND (kind, at) <= (?, ?) PER PARTITION LIMIT ?"
+_BETWEEN = (
+    "WHERE shard IN ? AND (kind, at, id) > (?, ?, ?) AND (kind, at, id) <= (?, ?, ?) "
+    "PER PARTITION LIMIT ?"
 )
+WAKING = f"SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers {_BETWEEN}"
 _WALKED = (
     "SELECT shard, id, state, spec FROM duetime.timers WHERE shard IN ? AND kind = 0 AND at = 0 AND"
 )
@@ -81,6 +86,7 @@ class Reads:
         self._floors = Floors(lanes, shards)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._crowd = Crowd(session, self._room)
+        self._cuts = {kind: Cuts() for kind in (DUE, LATE)}
 
     async def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
         async with self._room:
@@ -130,42 +136,43 @@ class Reads:
         asked = [shard for shard in heads if shard in shards]
         if limit <= 0 or not asked:
             return []
-        lines = [_DueLine(shard, kind) for shard in asked for kind in _kinds(heads[shard])]
-        for line in lines:
-            if after is not None:
-                line.place = after
-            if line.kind == DUE and (head := heads[line.shard]) is not None:
-                line.place = max(line.place, head)
-        size = min(limit, 2 * limit // len(asked) + _SHORTEST)
+        lines = []
+        for shard in asked:
+            for kind in _kinds(heads[shard]):
+                place = after or BEGINNING
+                if kind == DUE and (head := heads[shard]) is not None:
+                    self._cuts[DUE].forget(shard, head)
+                    place = max(place, head)
+                if place < (end := Due(before, _LAST)):
+                    lines.append(_DueLine(self._stretch(WAKING, kind, shard, place, end)))
         floors = {shard: self._floor(shard) for shard in asked}
-        await asyncio.gather(*(self._read_on(line, before, size) for line in lines))
+        size = min(limit, 2 * limit // len(asked) + _SHORTEST)
+        failure = None
+        try:
+            await _read_lines(lines, size, limit)
+        except ReadFailure as error:
+            failure = error  # what was read before it is of use to the floors
         if after is None:
-            await self._tell_floors(lines, before, floors)
-        while (last := min((line.place for line in lines if not line.is_over), default=None)) and (
-            sum(waking.place <= last for line in lines for waking in line.found) < limit
-        ):
-            short = [line for line in lines if not line.is_over and line.place == last]
-            await asyncio.gather(*(self._read_on(line, before, size) for line in short))
+            await self._tell_floors(lines, floors)
+        if failure is not None:
+            raise failure
         return heapq.nsmallest(limit, (waking for line in lines for waking in line.found))
 
-    async def _read_on(self, line: "_DueLine", before: Millis, size: int) -> None:
-        values = (line.kind, *line.place, line.kind, before, size)
-        found = [Waking._make(row) for row in await self._crowd.ask(WAKING, line.shard, values)]
-        line.found += found
-        line.is_over = len(found) < size
-        if found:
-            line.place = found[-1].place
+    def _stretch(self, statement: str, kind: int, shard: int, place: Due, end: Due) -> Stretch:
+        cuts = self._cuts[kind]
+        return Stretch(self._crowd, cuts, statement, kind=kind, shard=shard, place=place, end=end)
 
     def _floor(self, shard: int) -> Due | None:
         lane = self._lanes.known(shard)
         return None if lane is None else lane.ground.floor
 
     async def _tell_floors(
-        self, lines: Sequence["_DueLine"], before: Millis, floors: dict[int, Due | None]
+        self, lines: Sequence["_DueLine"], floors: dict[int, Due | None]
     ) -> None:
         for line in lines:
-            if line.kind == DUE:
-                await self._floors.saw(line.shard, line.beginning(before), floors[line.shard])
+            if line.stretch.kind == DUE:
+                shard = line.stretch.shard
+                await self._floors.saw(shard, line.beginning, floors[shard])
 
     # Walking ----------------------------------------------------------------------------------
 
@@ -251,19 +258,38 @@ class Reads:
 class _DueLine:
     """What is due, or late, in one shard, as far as it has been read."""
 
-    def __init__(self, shard: int, kind: int) -> None:
-        self.shard = shard
-        self.kind = kind
-        self.place = BEGINNING
+    def __init__(self, stretch: Stretch) -> None:
+        self.stretch = stretch
         self.found: list[Waking] = []
-        self.is_over = False
 
-    def beginning(self, before: Millis) -> Due:
+    async def read_on(self, size: int) -> None:
+        """Read so many lines more, or as far as one read goes."""
+        self.found += [Waking._make(row) for row in await self.stretch.read(size)]
+
+    @property
+    def beginning(self) -> Due:
         """A place right before the first line that was found; that one is behind it."""
         if not self.found:
-            return Due(before, "")
+            return self.stretch.place
         wake_at, id_ = self.found[0].place
         return Due(wake_at, id_[:-1])
+
+
+async def _read_lines(lines: Sequence[_DueLine], size: int, limit: int) -> None:
+    """Read each of them, and go on where one is short, until so many are found over all."""
+    short = lines
+    while short:
+        answers = await asyncio.gather(
+            *(line.read_on(size) for line in short), return_exceptions=True
+        )
+        for answer in answers:  # all of them are over by now
+            if answer is not None:
+                raise answer
+        left = [line for line in lines if not line.stretch.is_over]
+        last = min((line.stretch.place for line in left), default=None)
+        if last is None or sum(one.place <= last for line in lines for one in line.found) >= limit:
+            return
+        short = [line for line in left if line.stretch.place == last]
 
 
 def _kinds(head: Due | None) -> tuple[int, ...]:

@@ -1,0 +1,107 @@
+"""What a read cannot pass in one go, because too much of it is dead, it passes in parts.
+
+The server of these tests fails a read that meets 1,000 dead cells, where others fail at 100,000.
+"""
+
+import uuid
+
+import cassandra
+import pytest
+
+from duetime import ids, model
+from duetime.stores import Change, Due, Waking
+from duetime.stores.cassandra.rows import DUE
+from tests.factories import NOW, insert, make_timer
+from tests.stores.cassandra.test_floors import SHARD, at, fire
+
+DAY = 24 * 3600 * 1000
+
+
+@pytest.fixture
+def touchy_url(touchy_cassandra):
+    """The URL of a keyspace that is not there yet."""
+    return touchy_cassandra.url(f"test_{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+async def store(touchy_url, open_store):
+    return await open_store(touchy_url)
+
+
+async def cancel(store, timers):
+    changes = [Change(timer, model.cancel(timer, NOW)) for timer in timers]
+    assert all(await store.apply(changes))
+
+
+async def failures(store, monkeypatch):
+    """A list that grows by each read of this store that fails."""
+    session, failed = store._rooms.reads._session, []
+    run = session.run
+
+    async def watched(statement, values=()):
+        try:
+            return await run(statement, values)
+        except cassandra.ReadFailure:
+            failed.append(values)
+            raise
+
+    monkeypatch.setattr(session, "run", watched)
+    return failed
+
+
+@pytest.mark.slow
+async def test_many_canceled_at_one_instant(store, touchy_url, open_store, monkeypatch):
+    """What is left of a time for which most were canceled is found, in this shard and in others."""
+    timers = sorted((at(NOW + 100) for _ in range(3_000)), key=lambda timer: timer.id)
+    others = [make_timer(shard=SHARD + n, execute_at=NOW + 100) for n in (1, 2)]
+    later = at(NOW + 200)
+    await insert(store, *timers, *others, later)
+    left = [timers[1_600], timers[-1]]
+    await cancel(store, [timer for timer in timers if timer not in left])
+    expected = sorted(Waking.of(timer) for timer in (*left, *others, later))
+    new = await open_store(touchy_url)
+    for each in (store, new):
+        failed = await failures(each, monkeypatch)
+        assert await each.due(ids.ALL_SHARDS, None, NOW + 1_000, 10) == expected
+        assert failed
+        assert await each.due(ids.ALL_SHARDS, Due(NOW, ""), NOW + 1_000, 3) == expected[:3]
+        failed.clear()
+        for _ in range(3):
+            assert await each.due(ids.ALL_SHARDS, None, NOW + 1_000, 10) == expected
+        assert len(failed) <= 3  # at most one, of a cut that is tried to do without
+
+
+@pytest.mark.slow
+async def test_a_line_that_stays_while_others_are_fired(store):
+    """What cannot be sent holds the floor back; all that comes behind it is found all the same."""
+    stuck = at(NOW)
+    await insert(store, stuck)
+    for now in range(NOW + 1_000, NOW + 10_000, 1_000):
+        timers = [at(now + place) for place in range(200)]
+        await insert(store, *timers)
+        assert await store.due([SHARD], None, now + 1_000, 1_000) == [
+            Waking.of(timer) for timer in (stuck, *timers)
+        ]
+        await fire(store, timers, now + 500)
+    assert await store.due([SHARD], None, NOW + 20_000, 1_000) == [Waking.of(stuck)]
+    assert await store.due([SHARD], Waking.of(stuck).place, NOW + 60_000, 1_000) == []
+
+
+@pytest.mark.slow
+async def test_the_head_rises_past_what_took_parts_to_read(store):
+    """Once nothing is left there, no read begins before it, and its cuts are forgotten."""
+    await insert(store, *(timers := [at(NOW + place % 7) for place in range(2_500)]))
+    await cancel(store, timers)
+    assert await store.due([SHARD], None, NOW + 100, 10) == []
+    reads = store._rooms.reads
+    assert reads._cuts[DUE].of(SHARD)
+    last = at(NOW + 300_000)
+    await insert(store, last)
+    await fire(store, [last], NOW + 300_000)
+    lane = store._rooms.lanes.known(SHARD)
+    for _ in range(3):
+        assert await store.due([SHARD], None, NOW + 300_000, 10) == []
+        await lane.idle()
+    assert reads._shards.head(SHARD).wake_at > NOW + 100_000
+    assert await store.due([SHARD], None, NOW + 300_000, 10) == []
+    assert not reads._cuts[DUE].of(SHARD)
