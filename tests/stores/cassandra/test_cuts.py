@@ -9,10 +9,13 @@ import cassandra
 import pytest
 
 from duetime import ids, model
-from duetime.stores import Change, Due, Waking
+from duetime.model import Status
+from duetime.stores import Change, Due, Query, Waking
 from duetime.stores.cassandra.rows import DUE
 from tests.factories import NOW, insert, make_timer
 from tests.stores.cassandra.test_floors import SHARD, at, fire
+from tests.stores.test_scan import scanned
+from tests.system.service import eventually
 
 DAY = 24 * 3600 * 1000
 
@@ -105,3 +108,33 @@ async def test_the_head_rises_past_what_took_parts_to_read(store):
     assert reads._shards.head(SHARD).wake_at > NOW + 100_000
     assert await store.due([SHARD], None, NOW + 300_000, 10) == []
     assert not reads._cuts[DUE].of(SHARD)
+
+
+@pytest.mark.slow
+async def test_lists_and_scans_pass_what_has_expired(touchy_url, open_store, monkeypatch):
+    """What is left among many finished timers whose time was over is listed, and can be copied."""
+    store = await open_store(touchy_url, retention=1)
+    ended = [
+        make_timer(shard=SHARD, created_at=NOW + n, status=Status.COMPLETED, wake_at=None)
+        for n in range(1_200)
+    ]
+    left = [make_timer(shard=SHARD, created_at=NOW + n) for n in (-5, 555, 1_100, 9_999)]
+    elsewhere = make_timer(shard=SHARD + 1)
+    await insert(store, *ended, *left, elsewhere)
+
+    async def are_gone():
+        return not any(await store.get([timer.id for timer in ended]))
+
+    await eventually(are_gone, "the finished timers to end")
+    failed = await failures(store, monkeypatch)
+    assert await scanned(store, 100) == [*left, elsewhere]
+    assert failed
+    failed.clear()
+    assert await scanned(store, 2) == [*left, elsewhere]
+    assert len(failed) <= 4  # by cuts that are tried to do without
+    listed = sorted([*left, elsewhere], key=lambda timer: timer.id)
+    for limit in (2, 50):
+        upwards = Query(tenant="default", descending=False, limit=limit)
+        assert (await store.search(upwards)).timers == listed[:limit]
+        downwards = Query(tenant="default", limit=limit)
+        assert (await store.search(downwards)).timers == listed[::-1][:limit]

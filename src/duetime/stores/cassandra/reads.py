@@ -19,6 +19,7 @@ from duetime.stores.cassandra.rows import (
     BEGINNING,
     DUE,
     LATE,
+    TRUTH,
     key_of,
     number_of,
     to_attempts,
@@ -58,11 +59,12 @@ _BETWEEN = (
     "PER PARTITION LIMIT ?"
 )
 WAKING = f"SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers {_BETWEEN}"
-_WALKED = (
-    "SELECT shard, id, state, spec FROM duetime.timers WHERE shard IN ? AND kind = 0 AND at = 0 AND"
+UPWARDS = f"SELECT shard, at, id, state, spec FROM duetime.timers {_BETWEEN}"
+DOWNWARDS = (
+    "SELECT shard, at, id, state, spec FROM duetime.timers "
+    "WHERE shard IN ? AND (kind, at, id) < (?, ?, ?) AND (kind, at, id) >= (?, ?, ?) "
+    "ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 )
-UPWARDS = f"{_WALKED} id > ? PER PARTITION LIMIT ?"
-DOWNWARDS = f"{_WALKED} id < ? ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 EVENTS = (
     "SELECT shard, id, body FROM duetime.timers "
     "WHERE shard IN ? AND kind = 5 AND at = 0 AND id > ? PER PARTITION LIMIT ?"
@@ -86,7 +88,7 @@ class Reads:
         self._floors = Floors(lanes, shards)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._crowd = Crowd(session, self._room)
-        self._cuts = {kind: Cuts() for kind in (DUE, LATE)}
+        self._cuts = {kind: Cuts() for kind in (TRUTH, DUE, LATE)}
 
     async def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
         async with self._room:
@@ -206,20 +208,23 @@ class Reads:
         limit: int,
     ) -> Part:
         """Some timers of a shard; the heavy ones are read one by one, and only a few of them."""
-        statement = DOWNWARDS if is_descending else UPWARDS
-        begin = place if place is not None else _LAST if is_descending else ""
-        rows = await self._crowd.ask(statement, shard, (begin, limit))
-        heavy = [id_ for id_, _, spec in rows if spec is None][:_MOST_HEAVY]
+        statement, first, last = (DOWNWARDS, _LAST, "") if is_descending else (UPWARDS, "", _LAST)
+        begin = Due(0, first if place is None else place)
+        stretch = self._stretch(statement, TRUTH, shard, begin, Due(0, last))
+        rows: list[Row] = []
+        while not rows and not stretch.is_over:
+            rows = await stretch.read(limit)
+        heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
         read = {timer.id: timer for timer in await self.get(heavy) if timer}
         timers: list[Timer] = []
-        for id_, state, spec in rows:
+        for _, id_, state, spec in rows:
             if spec is not None:
                 timers.append(to_timer(state, spec))
             elif id_ in read:
                 timers.append(read[id_])
             elif id_ not in heavy:
                 return Part(timers, is_last=False)  # the rest would be too much at once
-        return Part(timers, len(rows) < limit)
+        return Part(timers, stretch.is_over)
 
     # The rest ---------------------------------------------------------------------------------
 
