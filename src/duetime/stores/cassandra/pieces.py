@@ -114,10 +114,13 @@ class Insertion:
 
 
 class Revision:
-    """A change of a timer. ``log`` are its attempts so far, where they are to end with it."""
+    """A change of a timer. ``log`` are those lines of its log that are to end with it from now on.
+
+    They are numbers and texts. Lines that have a time to live already keep it.
+    """
 
     def __init__(
-        self, change: Change, retention: Millis | None, log: Sequence[Attempt] = ()
+        self, change: Change, retention: Millis | None, log: Sequence[tuple[int, str]] = ()
     ) -> None:
         self._change = change
         self._retention = retention
@@ -154,8 +157,10 @@ class Revision:
             yield _finished(new, shard)
         if old.status in ENDED and not (is_kept and old.updated_at == new.updated_at):
             yield cql.DELETE, (shard, FINISHED, old.updated_at, old.id, 0)
-        for attempt in (*self._log, *([self._change.attempt] if self._change.attempt else ())):
-            yield attempt_step(attempt, shard, lives)
+        for number, body in self._log:
+            yield cql.BODY, (lives, body, shard, ATTEMPT, 0, new.id, number)
+        if self._change.attempt is not None:
+            yield attempt_step(self._change.attempt, shard, lives)
         yield from _events(self._change.events, shard)
 
     def _due_steps(self, ground: Ground) -> Iterator[Step]:
@@ -177,9 +182,8 @@ class Revision:
 class Removal:
     """A finished timer that is dropped, with its attempts, and its line among the finished ones."""
 
-    def __init__(self, timer: Timer, log: Sequence[Attempt]) -> None:
+    def __init__(self, timer: Timer) -> None:
         self._timer = timer
-        self._log = log
 
     @property
     def touches(self) -> tuple[str, ...]:
@@ -187,16 +191,14 @@ class Removal:
 
     @property
     def weight(self) -> int:
-        return _OVERHEAD + 100 * len(self._log)
+        return _OVERHEAD
 
     def steps(self, ground: Ground) -> Iterator[Step]:
         timer, shard = self._timer, ground.shard
         yield cql.DROP, (shard, timer.id, timer.version)
         yield cql.DELETE, (shard, KEY, 0, key_of(timer), 0)
         yield cql.DELETE, (shard, FINISHED, timer.updated_at, timer.id, 0)
-        for attempt in self._log:
-            number = number_of(attempt.occurrence, attempt.attempt)
-            yield cql.DELETE, (shard, ATTEMPT, 0, timer.id, number)
+        yield cql.DROP_LOG, (shard, timer.id)
 
     def has_lost(self, found: Found) -> bool:
         return found.versions.get(self._timer.id) != self._timer.version

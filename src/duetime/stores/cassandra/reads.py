@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from cassandra import ReadFailure
@@ -40,6 +41,8 @@ _LONGEST = 50  # timers in one answer
 _PORTION = 16 * 1024 * 1024  # bytes in a part of a scan, more or less
 _MOST_HEAVY = 4  # and heavy ones, which may have megabytes
 _SHORTEST = 64  # lines that are read of a shard at least
+_LIFETIMES_AT_ONCE = 100
+_LINES_AT_ONCE = 200  # of a log
 
 GET = (
     "SELECT id, state, spec, heavy FROM duetime.timers "
@@ -52,6 +55,15 @@ GET_KEYS = (
 ATTEMPTS = (
     "SELECT body FROM duetime.timers "
     "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n > ? LIMIT ?"
+)
+LIFETIMES = (
+    "SELECT n, TTL(body) FROM duetime.timers "
+    "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n < ? "
+    "ORDER BY kind DESC, at DESC, id DESC, n DESC LIMIT ?"
+)
+LINES = (
+    "SELECT n, body FROM duetime.timers "
+    "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n IN ?"
 )
 # Those that are asked of many shards.
 _BETWEEN = (
@@ -76,6 +88,7 @@ ENDED = (
 
 _LAST = "~"  # behind every id
 _NO_NUMBER = -1
+_LAST_NUMBER = 2**63 - 1
 
 
 class Reads:
@@ -238,6 +251,28 @@ class Reads:
         rows = await self._run(ATTEMPTS, (ids.shard_of(timer), timer, number, limit))
         return to_attempts([body for (body,) in rows])
 
+    async def endless_lines(self, timer: str, limit: int) -> list[tuple[int, str]]:
+        """Lines of a timer's log that have no time to live: their numbers and texts.
+
+        Each end of the timer gives one to all that it finds, the oldest first. So those without are
+        the newest, and what expired long ago is not stepped over.
+        """
+        shard = ids.shard_of(timer)
+        numbers: list[int] = []  # from the newest on
+        is_over = False
+        while not is_over:
+            last = numbers[-1] if numbers else _LAST_NUMBER
+            rows = await self._run(LIFETIMES, (shard, timer, last, _LIFETIMES_AT_ONCE))
+            endless = [number for number, _ in takewhile(_is_endless, rows)]
+            numbers += endless
+            is_over = len(endless) < _LIFETIMES_AT_ONCE
+        oldest = numbers[-limit:]
+        lines: list[tuple[int, str]] = []
+        for start in range(0, len(oldest), _LINES_AT_ONCE):
+            part = oldest[start : start + _LINES_AT_ONCE]
+            lines += [(n, body) for n, body in await self._run(LINES, (shard, timer, part))]
+        return lines
+
     async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
         """Events that were not published yet."""
         if limit <= 0:
@@ -295,6 +330,11 @@ async def _read_lines(lines: Sequence[_DueLine], size: int, limit: int) -> None:
         if last is None or sum(one.place <= last for line in lines for one in line.found) >= limit:
             return
         short = [line for line in left if line.stretch.place == last]
+
+
+def _is_endless(row: Row) -> bool:
+    _, lives = row
+    return lives is None
 
 
 def _kinds(head: Due | None) -> tuple[int, ...]:
