@@ -10,9 +10,10 @@ import pytest
 
 from duetime import ids, model
 from duetime.model import Status
-from duetime.stores import Change, Due, Query, Waking
+from duetime.stores import Change, Due, Insert, Query, Waking
+from duetime.stores.cassandra import rounds
 from duetime.stores.cassandra.rows import DUE
-from tests.factories import NOW, insert, make_timer
+from tests.factories import NOW, insert, make_event, make_timer
 from tests.stores.cassandra.test_floors import SHARD, at, fire
 from tests.stores.test_scan import scanned
 from tests.system.service import eventually
@@ -138,3 +139,48 @@ async def test_lists_and_scans_pass_what_has_expired(touchy_url, open_store, mon
         assert (await store.search(upwards)).timers == listed[:limit]
         downwards = Query(tenant="default", limit=limit)
         assert (await store.search(downwards)).timers == listed[::-1][:limit]
+
+
+def ended(updated_at=NOW):
+    return make_timer(
+        shard=SHARD, status=Status.COMPLETED, wake_at=None, updated_at=updated_at, created_at=NOW
+    )
+
+
+async def purge_all(store, before, limit):
+    counts = []
+    while not counts or counts[-1]:
+        counts.append(await store.purge(ids.ALL_SHARDS, before, limit))
+    return sum(counts)
+
+
+@pytest.mark.slow
+async def test_a_purge_passes_what_it_dropped(store, touchy_url, open_store, monkeypatch):
+    """However many finished timers are dropped, it goes on, and others find what is left too."""
+    failed = await failures(store, monkeypatch)
+    await insert(store, *(ended(NOW + n) for n in range(2_500)))
+    assert await purge_all(store, NOW + 2_500, 200) == 2_500
+    assert len(failed) < 40  # only as it began anew in the end, and not by each call
+    other = await open_store(touchy_url)
+    for updated_at in (NOW + 9_000, NOW + 5):
+        await insert(other, ended(updated_at))
+    assert await purge_all(other, NOW + 2_500, 10) == 1
+    assert await purge_all(other, NOW + 10_000, 10) == 1
+    failed.clear()
+    for _ in range(3):
+        assert await store.purge(ids.ALL_SHARDS, NOW + 10_000, 10) == 0
+    assert not failed  # a long way is not gone again at once,
+    await insert(other, ended(NOW + 7))
+    assert await purge_all(store, NOW + 2 * rounds.RARELY, 10) == 0
+    assert await purge_all(store, NOW + 2 * rounds.RARELY, 10) == 1  # but after an hour
+
+
+@pytest.mark.slow
+async def test_events_are_found_behind_many_that_were_told(store):
+    """What was published is dead as well, and is passed by."""
+    timer = at(NOW)
+    told = [make_event(timer, at=NOW + n) for n in range(1_500)]
+    left = make_event(timer, at=NOW + 2_000)
+    await store.insert([Insert(timer, (*told, left))])
+    await store.published([event.id for event in told])
+    assert await store.events([SHARD], None, 10) == [left]

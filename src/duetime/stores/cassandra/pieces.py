@@ -19,6 +19,7 @@ from duetime.stores.cassandra.rows import (
     FINISHED,
     KEY,
     LATE,
+    Ended,
     attempt_body,
     key_of,
     number_of,
@@ -182,7 +183,7 @@ class Revision:
 class Removal:
     """A finished timer that is dropped, with its attempts, and its line among the finished ones."""
 
-    def __init__(self, timer: Timer) -> None:
+    def __init__(self, timer: Ended) -> None:
         self._timer = timer
 
     @property

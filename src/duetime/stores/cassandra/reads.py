@@ -16,14 +16,19 @@ from duetime.stores.cassandra.crowd import Crowd
 from duetime.stores.cassandra.cuts import Cuts
 from duetime.stores.cassandra.floors import Floors
 from duetime.stores.cassandra.lanes import Lanes
+from duetime.stores.cassandra.rounds import Rounds
 from duetime.stores.cassandra.rows import (
     BEGINNING,
     DUE,
+    EVENT,
+    FINISHED,
     LATE,
     TRUTH,
+    Ended,
     key_of,
     number_of,
     to_attempts,
+    to_ended,
     to_timer,
 )
 from duetime.stores.cassandra.session import Row, Session
@@ -47,6 +52,9 @@ _LINES_AT_ONCE = 200  # of a log
 GET = (
     "SELECT id, state, spec, heavy FROM duetime.timers "
     "WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
+)
+GET_STATES = (
+    "SELECT state FROM duetime.timers WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
 )
 GET_KEYS = (
     "SELECT id, timer FROM duetime.timers "
@@ -77,14 +85,8 @@ DOWNWARDS = (
     "WHERE shard IN ? AND (kind, at, id) < (?, ?, ?) AND (kind, at, id) >= (?, ?, ?) "
     "ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 )
-EVENTS = (
-    "SELECT shard, id, body FROM duetime.timers "
-    "WHERE shard IN ? AND kind = 5 AND at = 0 AND id > ? PER PARTITION LIMIT ?"
-)
-ENDED = (
-    "SELECT shard, id FROM duetime.timers "
-    "WHERE shard IN ? AND kind = 6 AND at < ? PER PARTITION LIMIT ?"
-)
+EVENTS = f"SELECT shard, at, id, body FROM duetime.timers {_BETWEEN}"
+ENDED = f"SELECT shard, at, id FROM duetime.timers {_BETWEEN}"
 
 _LAST = "~"  # behind every id
 _NO_NUMBER = -1
@@ -101,7 +103,8 @@ class Reads:
         self._floors = Floors(lanes, shards)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._crowd = Crowd(session, self._room)
-        self._cuts = {kind: Cuts() for kind in (TRUTH, DUE, LATE)}
+        self._cuts = {kind: Cuts() for kind in (TRUTH, DUE, LATE, EVENT, FINISHED)}
+        self._rounds = Rounds(self._cuts[FINISHED])
 
     async def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
         async with self._room:
@@ -278,21 +281,55 @@ class Reads:
         if limit <= 0:
             return []
         in_use = [shard for shard in await self._shards.read() if shard in shards]
+        end = Due(0, _LAST)
         parts = await asyncio.gather(
-            *(self._crowd.ask(EVENTS, shard, (after or "", limit)) for shard in in_use)
+            *(
+                self._rows(self._stretch(EVENTS, EVENT, shard, Due(0, after or ""), end), limit)
+                for shard in in_use
+            )
         )
         rows = heapq.nsmallest(limit, (row for part in parts for row in part))
-        return [decode_event(body) for _, body in rows]
+        return [decode_event(body) for _, _, body in rows]
 
-    async def finished(self, shards: Collection[int], before: Millis, limit: int) -> list[str]:
-        """Some timers that ended before then, and that no time to live ends."""
+    async def ended(self, shards: Collection[int], before: Millis, limit: int) -> list[Ended]:
+        """Some timers that ended before then, and that no time to live ends: others each time."""
         if limit <= 0:
             return []
-        in_use = [shard for shard in await self._shards.read() if shard in shards]
-        parts = await asyncio.gather(
-            *(self._crowd.ask(ENDED, shard, (before, limit)) for shard in in_use)
-        )
-        return [id_ for part in parts for (id_,) in part][:limit]
+        end = Due(before - 1, _LAST)
+        stretches = [
+            self._stretch(ENDED, FINISHED, shard, min(self._rounds.place(shard), end), end)
+            for shard in await self._shards.read()
+            if shard in shards
+        ]
+        parts = await asyncio.gather(*(self._rows(stretch, limit) for stretch in stretches))
+        doomed: list[str] = []
+        for stretch, rows in zip(stretches, parts, strict=True):
+            taken = rows[: limit - len(doomed)]
+            doomed += [id_ for _, id_ in taken]
+            if len(taken) == len(rows):
+                is_end = stretch.is_over
+                self._rounds.came_to(stretch.shard, stretch.place, before, is_end=is_end)
+            elif taken:
+                self._rounds.came_to(stretch.shard, Due(*taken[-1]), before, is_end=False)
+        return await self._states(doomed)
+
+    async def _states(self, wanted: Sequence[str]) -> list[Ended]:
+        """What is left of these timers, without what they carry."""
+        found: list[Ended] = []
+
+        async def read(shard: int, part: list[str]) -> None:
+            rows = await self._run(GET_STATES, (shard, part))
+            found.extend(to_ended(state) for (state,) in rows if state is not None)
+
+        await _all(read, _by_shard([(ids.shard_of(id_), id_) for id_ in wanted]))
+        return found
+
+    async def _rows(self, stretch: Stretch, limit: int) -> list[Row]:
+        """So many rows of a stretch, or all of them."""
+        rows: list[Row] = []
+        while not stretch.is_over and len(rows) < limit:
+            rows += await stretch.read(limit - len(rows))
+        return rows
 
 
 class _DueLine:

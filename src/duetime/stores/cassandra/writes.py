@@ -128,8 +128,7 @@ class Writes:
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers that no time to live ends; how many."""
-        doomed = await self._reads.finished(shards, before, limit)
-        timers = [timer for timer in await self._reads.get(doomed) if timer is not None]
+        timers = await self._reads.ended(shards, before, limit)
         gone = [timer for timer in timers if timer.status in ENDED and timer.updated_at < before]
         dropped = await self._lanes.write([(timer.shard, Removal(timer)) for timer in gone])
         return sum(dropped)
