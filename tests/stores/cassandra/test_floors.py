@@ -196,3 +196,17 @@ async def test_more_dead_lines_than_a_read_may_meet(own_server, open_store):
     await other.published([event.id])
     assert await other.events([SHARD], None, 9) == []
     assert await other.due([SHARD], None, NOW + 700_000, 10) == [Waking.of(timer)]
+
+
+async def test_only_lines_of_what_is_due_make_the_floor_rise(cassandra):
+    """Events that were told and timers that were purged leave nothing dead in its way."""
+    ended = make_timer(shard=SHARD, status=model.Status.COMPLETED, wake_at=None)
+    timer = at(NOW + 1_000)
+    events = [make_event(timer) for _ in range(3)]
+    await cassandra.insert([Insert(timer, tuple(events)), Insert(ended)])
+    await cassandra.published([event.id for event in events])
+    assert await cassandra.purge([SHARD], NOW + 1, 10) == 1
+    lane = cassandra._rooms.lanes.known(SHARD)
+    assert lane.removed == 0
+    await fire(cassandra, [timer], NOW + 1_000)
+    assert lane.removed == 2  # its own, and that of its claim

@@ -16,7 +16,7 @@ from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.errors import ENGINE_ERRORS, may_have_begun, meaning
 from duetime.stores.cassandra.fence import after, settle
 from duetime.stores.cassandra.pieces import Found, Ground, Piece
-from duetime.stores.cassandra.rows import KEY, TRUTH
+from duetime.stores.cassandra.rows import DUE, KEY, TRUTH
 from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
 
@@ -59,7 +59,7 @@ class Order:
         self.decide(place, is_written=False)
 
 
-class Rooms(NamedTuple):
+class Capacity(NamedTuple):
     """How many batches of all lanes may be under way, and how many of them heavy ones."""
 
     any: asyncio.Semaphore
@@ -72,12 +72,12 @@ _Entry = tuple[Order, int]  # an order, and which of its pieces
 class Lane:
     """Writes to one shard."""
 
-    def __init__(self, shard: int, session: Session, shards: Shards, rooms: Rooms) -> None:
+    def __init__(self, shard: int, session: Session, shards: Shards, capacity: Capacity) -> None:
         self.ground = Ground(shard)
         self.removed = 0  # lines of what is due, since the floor was raised
         self._session = session
         self._shards = shards
-        self._rooms = rooms
+        self._capacity = capacity
         self._is_known = False
         self._waiting: deque[_Entry | Callable[[], Awaitable[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -115,7 +115,7 @@ class Lane:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                async with self._rooms.any:
+                async with self._capacity.any:
                     if callable(first := self._waiting[0]):
                         self._waiting.popleft()
                         with suppress(*ENGINE_ERRORS):  # it will be tried again
@@ -123,7 +123,7 @@ class Lane:
                         continue
                     entries = self._gather()
                     weight = sum(order.pieces[place].weight for order, place in entries)
-                    async with self._rooms.heavy if weight > HEAVIEST else nullcontext():
+                    async with self._capacity.heavy if weight > HEAVIEST else nullcontext():
                         await self._write(entries)
         finally:
             self._task = None
@@ -237,7 +237,8 @@ def _named(rows: Sequence[dict[str, Any]], kind: int, column: str) -> dict[str, 
 
 
 def _removed(steps: Sequence[Step]) -> int:
-    return sum(statement is cql.DELETE for statement, _ in steps)
+    """How many lines of what is due a batch has removed, or tried to."""
+    return sum(statement is cql.DELETE and values[1] == DUE for statement, values in steps)
 
 
 def _fail(entries: Sequence[_Entry], error: StoreUnavailable) -> None:

@@ -86,7 +86,7 @@ DOWNWARDS = (
     "ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 )
 EVENTS = f"SELECT shard, at, id, body FROM duetime.timers {_BETWEEN}"
-ENDED = f"SELECT shard, at, id FROM duetime.timers {_BETWEEN}"
+ENDINGS = f"SELECT shard, at, id FROM duetime.timers {_BETWEEN}"
 
 _LAST = "~"  # behind every id
 _NO_NUMBER = -1
@@ -297,7 +297,7 @@ class Reads:
             return []
         end = Due(before - 1, _LAST)
         stretches = [
-            self._stretch(ENDED, FINISHED, shard, min(self._rounds.place(shard), end), end)
+            self._stretch(ENDINGS, FINISHED, shard, min(self._rounds.place(shard), end), end)
             for shard in await self._shards.read()
             if shard in shards
         ]
