@@ -11,11 +11,11 @@ from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 from duetime.errors import StoreUnavailable, Unanswered, not_known
-from duetime.stores import Due
+from duetime.stores import Due, Waking
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.errors import ENGINE_ERRORS, may_have_begun, meaning
 from duetime.stores.cassandra.fence import after, settle
-from duetime.stores.cassandra.pieces import Found, Ground, Piece
+from duetime.stores.cassandra.pieces import Found, Ground, Piece, Shelving
 from duetime.stores.cassandra.rows import DUE, KEY, TRUTH
 from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
@@ -79,6 +79,7 @@ class Lane:
         self._shards = shards
         self._capacity = capacity
         self._is_known = False
+        self._shelving: Order | None = None
         self._waiting: deque[_Entry | Callable[[], Awaitable[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -91,10 +92,15 @@ class Lane:
                     "that one write may have; nothing of it was written"
                 )
         order = Order(pieces)
-        self._waiting.extend((order, place) for place in range(len(pieces)))
-        self._go_on()
+        self._put(order)
         # Whoever stops waiting does not stop what is under way.
         return await asyncio.shield(order.done)
+
+    def shelve(self, lines: Sequence[Waking]) -> None:
+        """Move lines below the floor to the late ones, some time soon; but some after the other."""
+        if self._shelving is None or self._shelving.done.done():
+            self._shelving = Order([Shelving(line) for line in lines[:LONGEST]])
+            self._put(self._shelving)
 
     def raise_floor(self, floor: Due) -> None:
         """Put nothing below it among what is due any more, from some time soon on."""
@@ -107,6 +113,10 @@ class Lane:
             await asyncio.wait([self._task])
 
     # One batch after the other ----------------------------------------------------------------
+
+    def _put(self, order: Order) -> None:
+        self._waiting.extend((order, place) for place in range(len(order.pieces)))
+        self._go_on()
 
     def _go_on(self) -> None:
         if self._task is None:

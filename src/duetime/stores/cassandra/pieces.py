@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from duetime.clock import Millis
 from duetime.model import FINISHED as ENDED
 from duetime.model import Attempt, Event, Status, Timer
-from duetime.stores import Change, Due, Insert
+from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.rows import (
     ATTEMPT,
@@ -178,6 +178,32 @@ class Revision:
 
     def has_lost(self, found: Found) -> bool:
         return found.versions.get(self._change.old.id) != self._change.old.version
+
+
+class Shelving:
+    """A line below the floor that is moved from what is due to the late ones; its timer stays."""
+
+    def __init__(self, line: Waking) -> None:
+        self._line = line
+
+    @property
+    def touches(self) -> tuple[str, ...]:
+        return (self._line.id,)
+
+    @property
+    def weight(self) -> int:
+        return _OVERHEAD
+
+    def steps(self, ground: Ground) -> Iterator[Step]:
+        wake_at, id_, version, weight, is_claimed = self._line
+        yield cql.SAME, (version, ground.shard, id_, version)
+        if ground.kind_of(self._line.place) == LATE:
+            place = (wake_at, id_, 0)
+            yield cql.WAKE, (version, weight, is_claimed, ground.shard, LATE, *place)
+            yield cql.DELETE, (ground.shard, DUE, *place)
+
+    def has_lost(self, found: Found) -> bool:
+        return found.versions.get(self._line.id) != self._line.version
 
 
 class Removal:

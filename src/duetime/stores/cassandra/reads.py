@@ -174,7 +174,8 @@ class Reads:
             await self._tell_floors(lines, floors)
         if failure is not None:
             raise failure
-        return heapq.nsmallest(limit, (waking for line in lines for waking in line.found))
+        # One that was moved to the late ones meanwhile may have been found in both places.
+        return heapq.nsmallest(limit, {waking for line in lines for waking in line.found})
 
     def _stretch(self, statement: str, kind: int, shard: int, place: Due, end: Due) -> Stretch:
         cuts = self._cuts[kind]
@@ -190,7 +191,7 @@ class Reads:
         for line in lines:
             if line.stretch.kind == DUE:
                 shard = line.stretch.shard
-                await self._floors.saw(shard, line.beginning, floors[shard])
+                await self._floors.saw(shard, line.beginning, floors[shard], line.found)
 
     # Walking ----------------------------------------------------------------------------------
 
