@@ -11,7 +11,7 @@ from duetime.stores import Due
 from duetime.stores.cassandra import cuts as cutting
 from duetime.stores.cassandra.cuts import Cuts, middles
 from duetime.stores.cassandra.rows import BEGINNING
-from duetime.stores.cassandra.stretch import MOST_FAILURES, Stretch
+from duetime.stores.cassandra.stretch import MOST_FAILURES, Patience, Stretch
 from tests.factories import NOW
 
 MANY = 100  # dead ones that a read may not meet
@@ -42,7 +42,9 @@ class Partitions:
     ask_alone = ask
 
     def stretch(self, cuts, shard=1, place=BEGINNING, end=LAST):
-        return Stretch(self, cuts, "q", kind=2, shard=shard, place=place, end=end)
+        return Stretch(
+            self, cuts, "q", kind=2, shard=shard, place=place, end=end, patience=Patience()
+        )
 
 
 async def read(stretch, size=10):
@@ -50,6 +52,16 @@ async def read(stretch, size=10):
     while not stretch.is_over:
         found += await stretch.read(size)
     return found
+
+
+async def find_cuts(partitions, cuts, **bounds):
+    """Read by as many calls as it takes."""
+    for _ in range(5):
+        stretch = partitions.stretch(cuts, **bounds)
+        with suppress(ReadFailure):
+            return await read(stretch)
+        assert stretch.is_given_up
+    raise AssertionError("it cannot be read")
 
 
 def lines(count, span=1, at=NOW):
@@ -83,9 +95,7 @@ async def test_all_that_lives_is_found(span, is_descending):
     bounds = (LAST, BEGINNING) if is_descending else (BEGINNING, LAST)
     place, end = bounds
     cuts = Cuts()
-    for _ in range(2):  # so many instants, each with too many for one read, take two tries
-        with suppress(ReadFailure):
-            await read(partitions.stretch(cuts, place=place, end=end))
+    await find_cuts(partitions, cuts, place=place, end=end)
     found = await read(partitions.stretch(cuts, place=place, end=end))
     assert found == sorted(every[:30], reverse=is_descending)
 
@@ -93,7 +103,7 @@ async def test_all_that_lives_is_found(span, is_descending):
 async def test_cuts_are_remembered_and_those_that_do_nothing_are_left_out():
     """Reads do not begin with what failed, and in the end there are hardly more than needed."""
     partitions, cuts = Partitions(lines(1_000)), Cuts()
-    await read(partitions.stretch(cuts))
+    await find_cuts(partitions, cuts)
     at_first = len(cuts.of(1))
     for _ in range(10):
         before = partitions.failed
@@ -111,7 +121,7 @@ async def test_cuts_are_remembered_and_those_that_do_nothing_are_left_out():
 async def test_shards_take_over_the_cuts_of_others():
     """Where the dead lie alike, only the first has to look for them."""
     partitions, cuts = Partitions(lines(1_000)), Cuts()
-    await read(partitions.stretch(cuts, shard=1))
+    await find_cuts(partitions, cuts, shard=1)
     first, partitions.failed = partitions.failed, 0
     assert first > 10
     await read(partitions.stretch(cuts, shard=2))
@@ -122,13 +132,27 @@ async def test_shards_take_over_the_cuts_of_others():
 async def test_what_never_can_be_read_is_given_up_in_time():
     """Who asks is told after so many tries; who asks again goes on where that one ended."""
     partitions, cuts = Partitions(lines(1) * MANY), Cuts()
-    failures = []
-    for _ in range(3):
-        before = partitions.failed
+    for is_given_up in (True, True, False, False):
+        before, stretch = partitions.failed, partitions.stretch(cuts)
         with pytest.raises(ReadFailure):
-            await read(partitions.stretch(cuts))
-        failures.append(partitions.failed - before)
-    assert failures[0] == MOST_FAILURES + 1 > failures[1] > failures[2]
+            await read(stretch)
+        assert stretch.is_given_up is is_given_up  # or else, there is nothing more to cut
+        assert partitions.failed - before <= MOST_FAILURES + 1
+
+
+async def test_stretches_share_their_patience():
+    """What cannot be read soon is left, and what can be is read, however many fail."""
+    partitions, cuts, patience = Partitions(lines(1_000)), Cuts(), Patience()
+    patience.left = 3
+    bad, good = partitions.stretch(cuts), Partitions(lines(9)).stretch(cuts, shard=2)
+    worse = partitions.stretch(cuts, shard=3)
+    for stretch in (bad, good, worse):
+        stretch._patience = patience
+    for stretch in (bad, worse):
+        with pytest.raises(ReadFailure):
+            await read(stretch)
+    assert partitions.failed <= 3 + 3  # those, one that was shared of each, and the last one alone
+    assert await read(good) == []
 
 
 async def test_cuts_are_bounded(monkeypatch):

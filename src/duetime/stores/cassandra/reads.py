@@ -33,7 +33,7 @@ from duetime.stores.cassandra.rows import (
 )
 from duetime.stores.cassandra.session import Row, Session
 from duetime.stores.cassandra.shards import Shards
-from duetime.stores.cassandra.stretch import Stretch
+from duetime.stores.cassandra.stretch import Patience, Stretch
 from duetime.stores.codec import decode_event
 from duetime.stores.portions import portions
 from duetime.stores.walking import Part, walk
@@ -154,7 +154,7 @@ class Reads:
         asked = [shard for shard in heads if shard in shards]
         if limit <= 0 or not asked:
             return []
-        lines = []
+        lines, patience = [], Patience()
         for shard in asked:
             for kind in _kinds(heads[shard]):
                 place = after or BEGINNING
@@ -162,24 +162,36 @@ class Reads:
                     self._cuts[DUE].forget(shard, head)
                     place = max(place, head)
                 if place < (end := Due(before, _LAST)):
-                    lines.append(_DueLine(self._stretch(WAKING, kind, shard, place, end)))
+                    stretch = self._stretch(WAKING, kind, shard, place, end, patience=patience)
+                    lines.append(_DueLine(stretch))
         floors = {shard: self._floor(shard) for shard in asked}
         size = min(limit, 2 * limit // len(asked) + _SHORTEST)
-        failure = None
-        try:
-            await _read_lines(lines, size, limit)
-        except ReadFailure as error:
-            failure = error  # what was read before it is of use to the floors
+        await _read_lines(lines, size, limit)
         if after is None:
             await self._tell_floors(lines, floors)
-        if failure is not None:
-            raise failure
         # One that was moved to the late ones meanwhile may have been found in both places.
         return heapq.nsmallest(limit, {waking for line in lines for waking in line.found})
 
-    def _stretch(self, statement: str, kind: int, shard: int, place: Due, end: Due) -> Stretch:
-        cuts = self._cuts[kind]
-        return Stretch(self._crowd, cuts, statement, kind=kind, shard=shard, place=place, end=end)
+    def _stretch(
+        self,
+        statement: str,
+        kind: int,
+        shard: int,
+        place: Due,
+        end: Due,
+        *,
+        patience: Patience | None = None,
+    ) -> Stretch:
+        return Stretch(
+            self._crowd,
+            self._cuts[kind],
+            statement,
+            kind=kind,
+            shard=shard,
+            place=place,
+            end=end,
+            patience=patience or Patience(),
+        )
 
     def _floor(self, shard: int) -> Due | None:
         lane = self._lanes.known(shard)
@@ -340,9 +352,21 @@ class _DueLine:
         self.stretch = stretch
         self.found: list[Waking] = []
 
+    @property
+    def is_over(self) -> bool:
+        """Tell whether no more of it is read, this time."""
+        return self.stretch.is_over or self.stretch.is_given_up
+
     async def read_on(self, size: int) -> None:
-        """Read so many lines more, or as far as one read goes."""
-        self.found += [Waking._make(row) for row in await self.stretch.read(size)]
+        """Read so many lines more, or as far as one read goes.
+
+        Where that takes too long, the rest is left to the next call: other shards must not wait.
+        """
+        try:
+            self.found += [Waking._make(row) for row in await self.stretch.read(size)]
+        except ReadFailure:
+            if not self.stretch.is_given_up:
+                raise
 
     @property
     def beginning(self) -> Due:
@@ -363,7 +387,7 @@ async def _read_lines(lines: Sequence[_DueLine], size: int, limit: int) -> None:
         for answer in answers:  # all of them are over by now
             if answer is not None:
                 raise answer
-        left = [line for line in lines if not line.stretch.is_over]
+        left = [line for line in lines if not line.is_over]
         last = min((line.stretch.place for line in left), default=None)
         if last is None or sum(one.place <= last for line in lines for one in line.found) >= limit:
             return

@@ -13,9 +13,16 @@ from duetime.stores.cassandra.crowd import Crowd
 from duetime.stores.cassandra.cuts import Cuts
 from duetime.stores.cassandra.session import Row
 
-# Reads of one stretch that may fail before its reader hears of it. Each makes those after it
+# Reads of one call that may fail, for each of them takes a while. Each makes those after it
 # narrower, and whoever asks again goes on from there.
-MOST_FAILURES = 50
+MOST_FAILURES = 25
+
+
+class Patience:
+    """How many reads may still fail, of all the stretches that share it."""
+
+    def __init__(self) -> None:
+        self.left = MOST_FAILURES
 
 
 class Stretch:
@@ -23,6 +30,8 @@ class Stretch:
 
     The statement asks for rows between two places, whose values come twice with their kind, and for
     so many; a row begins with its place. It may lead upwards or downwards.
+
+    ReadFailure: it cannot be read on, for good or, if ``is_given_up``, by this call.
     """
 
     def __init__(
@@ -35,17 +44,20 @@ class Stretch:
         shard: int,
         place: Due,
         end: Due,
+        patience: Patience,
     ) -> None:
         self.shard = shard
         self.kind = kind
         self.place = place  # all before it has been read
         self.is_over = place == end
+        self.is_given_up = False
         self._crowd = crowd
         self._cuts = cuts
         self._statement = statement
         self._begin = place
         self._end = end
-        self._failures = 0
+        self._patience = patience
+        self._is_alone = False
 
     async def read(self, size: int) -> list[Row]:
         """The next rows, so many at most and perhaps none, though it is not over."""
@@ -56,19 +68,18 @@ class Stretch:
             self.is_over = until == self._end
         else:
             self.place = Due(*rows[-1][:2])
-        if self.is_over and not self._failures:
+        if self.is_over and not self._is_alone:
             self._cuts.leave_one_out(self.shard, *sorted((self._begin, self._end)))
         return rows
 
     async def _read_part(self, size: int) -> tuple[list[Row], Due]:
         """The rows up to a cut, and which; it is made where there is none and must be one."""
-        if not self._failures:
+        if not self._is_alone:
             until = self._cuts.next(self.shard, self.place, self._end)
             with suppress(ReadFailure):
                 values = self._values(until, size)
                 return await self._crowd.ask(self._statement, self.shard, values), until
-            self._failures = 1
-        # It was perhaps another shard's fault, so from here on this one is asked by itself.
+            self._is_alone = True  # from here on, for it was perhaps the fault of another shard
         async with self._cuts.turn:
             while True:
                 until = self._cuts.next(self.shard, self.place, self._end)
@@ -76,11 +87,11 @@ class Stretch:
                 try:
                     return await self._crowd.ask_alone(self._statement, self.shard, values), until
                 except ReadFailure:
-                    self._failures += 1
+                    self._patience.left -= 1
                     low, high = sorted((self.place, until))
-                    if not self._cuts.cut(self.shard, low, high):
-                        raise
-                    if self._failures > MOST_FAILURES:
+                    is_cut = self._cuts.cut(self.shard, low, high)
+                    self.is_given_up = is_cut and self._patience.left <= 0
+                    if not is_cut or self.is_given_up:
                         raise
 
     def _values(self, until: Due, size: int) -> tuple[Any, ...]:
