@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from cassandra import ReadFailure
-
 from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Page, Query, Waking
 from duetime.stores.cassandra.crowd import Crowd
 from duetime.stores.cassandra.cuts import Cuts
+from duetime.stores.cassandra.due_line import DueLine, read_lines
 from duetime.stores.cassandra.floors import Floors
 from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.rounds import Rounds
@@ -163,10 +162,10 @@ class Reads:
                     place = max(place, head)
                 if place < (end := Due(before, _LAST)):
                     stretch = self._stretch(WAKING, kind, shard, place, end, patience=patience)
-                    lines.append(_DueLine(stretch))
+                    lines.append(DueLine(stretch))
         floors = {shard: self._floor(shard) for shard in asked}
         size = min(limit, 2 * limit // len(asked) + _SHORTEST)
-        await _read_lines(lines, size, limit)
+        await read_lines(lines, size, limit)
         if after is None:
             await self._tell_floors(lines, floors)
         # One that was moved to the late ones meanwhile may have been found in both places.
@@ -197,9 +196,7 @@ class Reads:
         lane = self._lanes.known(shard)
         return None if lane is None else lane.ground.floor
 
-    async def _tell_floors(
-        self, lines: Sequence["_DueLine"], floors: dict[int, Due | None]
-    ) -> None:
+    async def _tell_floors(self, lines: Sequence[DueLine], floors: dict[int, Due | None]) -> None:
         for line in lines:
             if line.stretch.kind == DUE:
                 shard = line.stretch.shard
@@ -343,55 +340,6 @@ class Reads:
         while not stretch.is_over and len(rows) < limit:
             rows += await stretch.read(limit - len(rows))
         return rows
-
-
-class _DueLine:
-    """What is due, or late, in one shard, as far as it has been read."""
-
-    def __init__(self, stretch: Stretch) -> None:
-        self.stretch = stretch
-        self.found: list[Waking] = []
-
-    @property
-    def is_over(self) -> bool:
-        """Tell whether no more of it is read, this time."""
-        return self.stretch.is_over or self.stretch.is_given_up
-
-    async def read_on(self, size: int) -> None:
-        """Read so many lines more, or as far as one read goes.
-
-        Where that takes too long, the rest is left to the next call: other shards must not wait.
-        """
-        try:
-            self.found += [Waking._make(row) for row in await self.stretch.read(size)]
-        except ReadFailure:
-            if not self.stretch.is_given_up:
-                raise
-
-    @property
-    def beginning(self) -> Due:
-        """A place right before the first line that was found; that one is behind it."""
-        if not self.found:
-            return self.stretch.place
-        wake_at, id_ = self.found[0].place
-        return Due(wake_at, id_[:-1])
-
-
-async def _read_lines(lines: Sequence[_DueLine], size: int, limit: int) -> None:
-    """Read each of them, and go on where one is short, until so many are found over all."""
-    short = lines
-    while short:
-        answers = await asyncio.gather(
-            *(line.read_on(size) for line in short), return_exceptions=True
-        )
-        for answer in answers:  # all of them are over by now
-            if answer is not None:
-                raise answer
-        left = [line for line in lines if not line.is_over]
-        last = min((line.stretch.place for line in left), default=None)
-        if last is None or sum(one.place <= last for line in lines for one in line.found) >= limit:
-            return
-        short = [line for line in left if line.stretch.place == last]
 
 
 def _is_endless(row: Row) -> bool:
