@@ -7,7 +7,7 @@ import logging
 import msgspec
 import pytest
 
-from duetime.errors import StoreError
+from duetime.errors import StoreError, StoreUnavailable
 from duetime.model import DEFAULT_TENANT, Status
 from duetime.requests import UpdateTimer
 from tests.engine.conftest import CLAIM_FOR, Node, settle
@@ -192,3 +192,29 @@ async def test_an_unexpected_error_in_a_part_is_logged_once_and_outlived(node, c
     await settle()
     await stopping
     await engine
+
+
+@pytest.mark.parametrize("is_ahead_failing", [False, True])
+async def test_what_comes_up_is_read_though_what_is_late_cannot_be(
+    node, store, clock, is_ahead_failing
+):
+    """A part of the store that fails makes nothing late but what lies in it, and it is told."""
+    writer = Node(store, clock, "node-2")
+    late, coming = await writer.create(), await writer.create(delay="3s")
+    clock.advance(1_000)
+    due = store.store.due
+
+    async def failing_behind(shards, after, before, limit):
+        if before <= clock.now() or is_ahead_failing:
+            raise StoreUnavailable("too much of it is dead")
+        return await due(shards, after, before, limit)
+
+    store.store.due = failing_behind
+    with pytest.raises(StoreUnavailable):
+        await node.engine.reader.step()
+    assert (coming.id in node.engine.agenda) is not is_ahead_failing
+    assert late.id not in node.engine.agenda
+    store.store.due = due
+    await node.engine.reader.step()
+    assert coming.id in node.engine.agenda
+    assert late.id in node.engine.agenda

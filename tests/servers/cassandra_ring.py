@@ -15,7 +15,7 @@ from cassandra.query import SimpleStatement, tuple_factory
 from tests.ports import free_port
 from tests.servers.cassandra import CassandraServer, Place, Programs
 
-SIZE = 3
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 SETTLES_WITHIN = 120.0  # seconds
 
 _HEAP = "384M"
@@ -29,19 +29,20 @@ _LEVELS = (None, ConsistencyLevel.ONE, ConsistencyLevel.TWO, ConsistencyLevel.TH
 
 
 class CassandraRing:
-    """Servers at 127.0.0.1, 127.0.0.2 and so on, with the same ports.
+    """Servers at 127.0.0.1, 127.0.0.2 and so on, or where somebody says, with the same ports.
 
     Nobody keeps writes for one that is away: what it missed, it has missed until somebody asks.
     """
 
-    def __init__(self, programs: Programs, *, size: int = SIZE, **settings: str) -> None:
+    def __init__(
+        self, programs: Programs, *, hosts: tuple[str, ...] = HOSTS, **settings: str
+    ) -> None:
         port, peers_port = free_port(), free_port()
         settings = {"hinted_handoff_enabled": "false", **settings}
         self.servers: list[CassandraServer] = []
-        hosts = tuple(f"127.0.0.{n + 1}" for n in range(size))
         try:
             for n, host in enumerate(hosts):
-                token = n * _TOKENS // size - _TOKENS // 2
+                token = n * _TOKENS // len(hosts) - _TOKENS // 2
                 place = Place(host, port, peers_port, hosts, token)
                 self.servers.append(
                     CassandraServer(programs, place=place, heap=_HEAP, settings=settings)

@@ -31,6 +31,8 @@ _FIXTURES = {
     "own_pgbouncer",
     "own_mongodb_set",
     "cassandra_ring",
+    "cassandra_datacenters",
+    "touchy_cassandra",
 }
 
 
@@ -176,6 +178,26 @@ def cassandra_ring() -> Iterator[CassandraRing]:
         programs = cassandra_5()
     with CassandraRing(programs) as ring:
         yield ring
+
+
+@pytest.fixture
+def cassandra_datacenters() -> Iterator[CassandraRing]:
+    """Two servers in two datacenters, whose names are the second numbers of their addresses."""
+    with _leaving_out("cassandra"):
+        programs = cassandra_5()
+    hosts = ("127.0.0.1", "127.1.0.1")
+    with CassandraRing(programs, hosts=hosts, endpoint_snitch="RackInferringSnitch") as ring:
+        yield ring
+
+
+@pytest.fixture(scope="module")
+def touchy_cassandra() -> Iterator[Any]:
+    """A server that the tests of a module share, on which a read may meet 1,000 dead cells."""
+    with ExitStack() as stack:
+        with _leaving_out("cassandra"):
+            server = KINDS["cassandra"].start(settings={"tombstone_failure_threshold": "1000"})
+        stack.callback(server.close)
+        yield server
 
 
 @contextmanager

@@ -117,7 +117,12 @@ class Reader:
             self._ahead = Due(now, "")
         self._has_refused = False
         await self._note_down(heard + self._recalled(), now)
-        more_behind = await self._look_behind(now, shards)
+        try:
+            more_behind = await self._look_behind(now, shards)
+        except Exception:
+            # What is late may be hard to read, and what comes up not: it must not be late too.
+            await self._read_ahead(now, shards)
+            raise
         more_ahead = await self._read_ahead(now, shards)
         if self._turned_away() != self._turned_away_before:
             # A receiver is choking on its backlog: reading that again and again helps nobody.

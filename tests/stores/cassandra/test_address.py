@@ -1,10 +1,13 @@
 """The address of a Cassandra keyspace: what a URL says, and what is wrong with one."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from duetime.errors import ConfigurationError
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.schema import making_keyspace
+from duetime.stores.cassandra.session import check_datacenter
 from duetime.stores.cassandra.store import CassandraStore
 from duetime.stores.opening import Options, open_store
 
@@ -103,3 +106,26 @@ def test_a_keyspace_on_one_server_has_one_copy():
     assert making_keyspace(address, ["dc2", "dc1", "dc1"]) == f"{many}, 'dc1': 3, 'dc2': 3}}"
     five = address._replace(replication=5)
     assert making_keyspace(five, ["dc1", "dc1"]) == f"{many}, 'dc1': 5}}"
+
+
+@pytest.mark.parametrize(
+    ("options", "datacenters", "is_refused"),
+    [
+        ("", ["dc1"], False),
+        ("", ["dc1", "dc1", None], False),  # one that has not said yet where it is
+        ("", ["dc2", "dc1", "dc2"], True),
+        ("?consistency=local", ["dc2", "dc1"], True),
+        ("?consistency=global", ["dc2", "dc1"], False),
+        ("?datacenter=dc2", ["dc2", "dc1"], False),
+    ],
+)
+def test_one_of_several_datacenters_must_be_named(options, datacenters, is_refused):
+    """Otherwise chance would say which, for each session anew; the message says what there is."""
+    address = Address.parse(f"{HERE}/k{options}")
+    hosts = [SimpleNamespace(datacenter=name) for name in datacenters]
+    if not is_refused:
+        check_datacenter(address, hosts)
+        return
+    with pytest.raises(ConfigurationError, match=r"has dc1, dc2; .*\?datacenter=dc1") as raised:
+        check_datacenter(address, hosts)
+    assert "s3cret" not in str(raised.value)

@@ -1,10 +1,12 @@
 """Retention: finished timers end by themselves, with all that is theirs."""
 
+import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
 from duetime.model import Kind, Outcome
 from duetime.stores import Change, Insert
+from duetime.stores.cassandra import reads, writes
 from tests.factories import (
     NOW,
     claimed,
@@ -124,3 +126,103 @@ async def test_a_timer_that_is_canceled_after_a_failure_takes_its_log_along(
     assert await store.apply([Change(again, model.cancel(again, NOW))]) == [True]
     lives = lifetimes(somebody, timer)
     assert lives[4] is not None
+
+
+def log_of(session, timer):
+    """The lines of a timer's log: when each was written, and how long it has left."""
+    rows = session.execute(
+        "SELECT n, WRITETIME(body), TTL(body) FROM timers "
+        "WHERE shard = %s AND kind = 4 AND at = 0 AND id = %s",
+        [timer.shard, timer.id],
+    )
+    return {number: (written_at, left) for number, written_at, left in rows}
+
+
+async def test_the_log_of_a_timer_that_is_used_again_is_not_written_again(
+    cassandra_url, open_store, somebody, monkeypatch
+):
+    """Lines that have a time to live keep it, however often a key is used; new ones get theirs."""
+    monkeypatch.setattr(reads, "_LIFETIMES_AT_ONCE", 2)  # so that there is more than a page
+    store = await open_store(cassandra_url, retention=DAY)
+    timer = make_timer()
+    await insert(store, timer)
+    known = {}
+    for round_ in range(1, 6):
+        first = claimed(timer)
+        again = model.release(first, NOW, was_sent=True)
+        second = claimed(again)
+        done = model.finish(second, Outcome(kind=Kind.OK, status_code=200), NOW, 0.5)
+        changes = [
+            Change(timer, first),
+            Change(first, again, make_attempt(first)),
+            Change(again, second),
+        ]
+        assert all(await store.apply(changes))
+        assert await store.apply([Change(second, done, make_attempt(second))]) == [True]
+        log = log_of(somebody, timer)
+        assert len(log) == 2 * round_
+        assert all(left for _, left in log.values())
+        assert {number: log[number][0] for number in known} == known
+        known = {number: written_at for number, (written_at, _) in log.items()}
+        timer = model.replace(done, NOW, spec=make_spec(), execute_at=NOW + 9, fingerprint=None)
+        assert await store.apply([Change(done, timer)]) == [True]
+    assert len(await store.attempts(timer.id, None, 99)) == 10
+
+
+async def test_a_log_of_many_lines_gets_its_time_to_live_in_parts(
+    cassandra_url, open_store, somebody, monkeypatch
+):
+    """From a time without a retention: the oldest lines first, and the others by the next end."""
+    monkeypatch.setattr(reads, "_LIFETIMES_AT_ONCE", 3)
+    monkeypatch.setattr(reads, "_LINES_AT_ONCE", 4)
+    monkeypatch.setattr(writes, "_MOST_LINES", 7)
+    store = await open_store(cassandra_url, retention=DAY)
+    timer = replace(make_timer(), progress=model.Progress(attempt=10))
+    log = tuple(make_attempt(timer, attempt=number) for number in range(1, 11))
+    assert await store.insert([Insert(timer, attempts=log)]) == [None]
+    ended = model.cancel(timer, NOW)
+    assert await store.apply([Change(timer, ended)]) == [True]
+    assert [left is not None for _, left in log_of(somebody, timer).values()] == [
+        number <= 7 for number in range(1, 11)
+    ]
+    new = model.replace(ended, NOW, spec=make_spec(), execute_at=NOW + 9, fingerprint=None)
+    assert all(await store.apply([Change(ended, new), Change(new, model.cancel(new, NOW))]))
+    assert all(left for _, left in log_of(somebody, timer).values())
+    assert await store.attempts(timer.id, None, 99) == list(log)
+
+
+@pytest.mark.slow
+async def test_a_long_log_is_purged_with_its_timer(cassandra_url, open_store, somebody):
+    """However many attempts there were, nothing is left behind, and another's log stays."""
+    store = await open_store(cassandra_url)
+    ended, other = (
+        make_timer(status=model.Status.COMPLETED, wake_at=None, updated_at=at, shard=3)
+        for at in (NOW, NOW + 2)
+    )
+    log = tuple(make_attempt(ended, attempt=number) for number in range(1, 10_201))
+    kept = (make_attempt(other),)
+    inserts = [Insert(ended, attempts=log), Insert(other, attempts=kept)]
+    assert await store.insert(inserts) == [None, None]
+    assert len(log_of(somebody, ended)) == len(log)
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert log_of(somebody, ended) == {}
+    assert await store.attempts(other.id, None, 9) == list(kept)
+
+
+async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store, monkeypatch):
+    """It needs to know that they ended, and their keys; a thousand of them may have gigabytes."""
+    store = await open_store(cassandra_url)
+    timers = [make_timer(status=model.Status.COMPLETED, wake_at=None) for _ in range(3)]
+    await insert(store, *timers)
+    asked = []
+    session = store._rooms.reads._session
+    run = session.run
+
+    async def watched(statement, values=()):
+        asked.append(statement)
+        return await run(statement, values)
+
+    monkeypatch.setattr(session, "run", watched)
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 3
+    assert asked
+    assert not [statement for statement in asked if "spec" in statement or "heavy" in statement]

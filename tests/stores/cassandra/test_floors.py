@@ -6,7 +6,7 @@ from duetime import ids, model
 from duetime.model import Kind, Outcome
 from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import fence, floors
-from duetime.stores.cassandra.pieces import Ground
+from duetime.stores.cassandra.pieces import Ground, Shelving
 from duetime.stores.cassandra.rows import BEGINNING, DUE, LATE
 from tests.factories import NODE, NOW, claimed, completed, insert, make_event, make_timer
 from tests.system.service import eventually
@@ -196,3 +196,64 @@ async def test_more_dead_lines_than_a_read_may_meet(own_server, open_store):
     await other.published([event.id])
     assert await other.events([SHARD], None, 9) == []
     assert await other.due([SHARD], None, NOW + 700_000, 10) == [Waking.of(timer)]
+
+
+async def test_only_lines_of_what_is_due_make_the_floor_rise(cassandra):
+    """Events that were told and timers that were purged leave nothing dead in its way."""
+    ended = make_timer(shard=SHARD, status=model.Status.COMPLETED, wake_at=None)
+    timer = at(NOW + 1_000)
+    events = [make_event(timer) for _ in range(3)]
+    await cassandra.insert([Insert(timer, tuple(events)), Insert(ended)])
+    await cassandra.published([event.id for event in events])
+    assert await cassandra.purge([SHARD], NOW + 1, 10) == 1
+    lane = cassandra._rooms.lanes.known(SHARD)
+    assert lane.removed == 0
+    await fire(cassandra, [timer], NOW + 1_000)
+    assert lane.removed == 2  # its own, and that of its claim
+
+
+async def test_what_cannot_be_fired_does_not_hold_the_floor_back_for_ever(
+    cassandra, open_store, cassandra_url, monkeypatch
+):
+    """It is put among the late ones, still found by everybody, and reads begin behind it."""
+    monkeypatch.setattr(floors, "HELD_BACK", 40)
+    stuck = [at(NOW + place) for place in range(3)]
+    others = [at(NOW + 50_000 + place) for place in range(40)]
+    await insert(cassandra, *stuck, *others)
+    other = await open_store(cassandra_url)
+    await fire(cassandra, others[:10], NOW + 100_000)
+    lane = cassandra._rooms.lanes.known(SHARD)
+    for _ in range(3):
+        await cassandra.due([SHARD], None, LATER, 10)
+        await lane.idle()
+    assert lane.ground.floor is None or lane.ground.floor <= Due(NOW, stuck[0].id)
+    await fire(cassandra, others[10:], NOW + 100_000)
+    left = [Waking.of(timer) for timer in stuck]
+
+    async def is_raised():
+        assert await cassandra.due([SHARD], None, LATER, 10) == left
+        assert await other.due([SHARD], None, LATER, 10) == left
+        await lane.idle()
+        return cassandra._rooms.reads._shards.head(SHARD) >= Due(NOW + 60_000, "")
+
+    await eventually(is_raised, "the head to be raised")
+    assert await other.due([SHARD], left[0].place, LATER, 1) == left[1:2]
+    await fire(other, stuck[:2], NOW + 100_000)
+    await fire(cassandra, stuck[2:], NOW + 100_000)
+    for store in (cassandra, other):
+        assert await store.due([SHARD], None, LATER, 10) == []
+
+
+async def test_a_line_whose_timer_has_moved_on_is_not_put_among_the_late_ones(cassandra):
+    """Who moves it loses to who changed the timer, and nothing is due twice."""
+    timer, stays = at(NOW), at(NOW + 1)
+    await insert(cassandra, timer, stays)
+    lane = cassandra._rooms.lanes.known(SHARD)
+    lane.raise_floor(Due(NOW + 100_000, ""))
+    await lane.idle()
+    new = claimed(timer)
+    assert await cassandra.apply([Change(timer, new)]) == [True]
+    shelvings = [Shelving(Waking.of(each)) for each in (timer, stays)]
+    assert await lane.write(shelvings) == [False, True]
+    assert await cassandra.due([SHARD], None, LATER, 10) == [Waking.of(stays), Waking.of(new)]
+    assert await cassandra.get([timer.id, stays.id]) == [new, stays]

@@ -13,6 +13,9 @@
 | `floors.py` | raises that beginning, past what is dead |
 | `writes.py`, `reads.py`, `records.py` | changes, questions, and small documents |
 | `crowd.py` | one question to many shards |
+| `due_line.py` | what is due in one shard, as far as it was read |
+| `rounds.py` | how far a purge has come in each shard |
+| `stretch.py`, `cuts.py` | rows that are read part by part, and where those begin |
 | `errors.py` | what the engine throws, as the contract wants it |
 | `traits.py` | what the engine can do |
 """

@@ -28,7 +28,7 @@ class Address(NamedTuple):
     keyspace: str = DEFAULT_KEYSPACE
     user: str | None = None
     password: str | None = None
-    datacenter: str | None = None  # the one to work with; None: that of the first host
+    datacenter: str | None = None  # the one to work with; None: the only one there is
     is_global: bool = False  # agree across all datacenters, not within one
     replication: int | None = None  # copies of each row, if the keyspace is to be made
     has_tls: bool = False

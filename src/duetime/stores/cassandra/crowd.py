@@ -39,6 +39,12 @@ class Crowd:
             askers[shard].add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(askers[shard])
 
+    async def ask_alone(self, statement: str, shard: int, values: Sequence[Any]) -> list[Row]:
+        """The same by a request of its own, that fails for nobody else."""
+        async with self._room:
+            rows = await self._session.run(statement, ([shard], *values))
+        return [tuple(row) for _, *row in rows]
+
     def _begin(self, question: _Question) -> None:
         askers = list(self._asking.pop(question).items())
         for start in range(0, len(askers), LONGEST):

@@ -11,12 +11,12 @@ from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 from duetime.errors import StoreUnavailable, Unanswered, not_known
-from duetime.stores import Due
+from duetime.stores import Due, Waking
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.errors import ENGINE_ERRORS, may_have_begun, meaning
 from duetime.stores.cassandra.fence import after, settle
-from duetime.stores.cassandra.pieces import Found, Ground, Piece
-from duetime.stores.cassandra.rows import KEY, TRUTH
+from duetime.stores.cassandra.pieces import Found, Ground, Piece, Shelving
+from duetime.stores.cassandra.rows import DUE, KEY, TRUTH
 from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
 
@@ -59,7 +59,7 @@ class Order:
         self.decide(place, is_written=False)
 
 
-class Rooms(NamedTuple):
+class Capacity(NamedTuple):
     """How many batches of all lanes may be under way, and how many of them heavy ones."""
 
     any: asyncio.Semaphore
@@ -72,13 +72,14 @@ _Entry = tuple[Order, int]  # an order, and which of its pieces
 class Lane:
     """Writes to one shard."""
 
-    def __init__(self, shard: int, session: Session, shards: Shards, rooms: Rooms) -> None:
+    def __init__(self, shard: int, session: Session, shards: Shards, capacity: Capacity) -> None:
         self.ground = Ground(shard)
         self.removed = 0  # lines of what is due, since the floor was raised
         self._session = session
         self._shards = shards
-        self._rooms = rooms
+        self._capacity = capacity
         self._is_known = False
+        self._shelving: Order | None = None
         self._waiting: deque[_Entry | Callable[[], Awaitable[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -91,10 +92,15 @@ class Lane:
                     "that one write may have; nothing of it was written"
                 )
         order = Order(pieces)
-        self._waiting.extend((order, place) for place in range(len(pieces)))
-        self._go_on()
+        self._put(order)
         # Whoever stops waiting does not stop what is under way.
         return await asyncio.shield(order.done)
+
+    def shelve(self, lines: Sequence[Waking]) -> None:
+        """Move lines below the floor to the late ones, some time soon; but some after the other."""
+        if self._shelving is None or self._shelving.done.done():
+            self._shelving = Order([Shelving(line) for line in lines[:LONGEST]])
+            self._put(self._shelving)
 
     def raise_floor(self, floor: Due) -> None:
         """Put nothing below it among what is due any more, from some time soon on."""
@@ -108,6 +114,10 @@ class Lane:
 
     # One batch after the other ----------------------------------------------------------------
 
+    def _put(self, order: Order) -> None:
+        self._waiting.extend((order, place) for place in range(len(order.pieces)))
+        self._go_on()
+
     def _go_on(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._work())
@@ -115,7 +125,7 @@ class Lane:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                async with self._rooms.any:
+                async with self._capacity.any:
                     if callable(first := self._waiting[0]):
                         self._waiting.popleft()
                         with suppress(*ENGINE_ERRORS):  # it will be tried again
@@ -123,7 +133,7 @@ class Lane:
                         continue
                     entries = self._gather()
                     weight = sum(order.pieces[place].weight for order, place in entries)
-                    async with self._rooms.heavy if weight > HEAVIEST else nullcontext():
+                    async with self._capacity.heavy if weight > HEAVIEST else nullcontext():
                         await self._write(entries)
         finally:
             self._task = None
@@ -237,7 +247,8 @@ def _named(rows: Sequence[dict[str, Any]], kind: int, column: str) -> dict[str, 
 
 
 def _removed(steps: Sequence[Step]) -> int:
-    return sum(statement is cql.DELETE for statement, _ in steps)
+    """How many lines of what is due a batch has removed, or tried to."""
+    return sum(statement is cql.DELETE and values[1] == DUE for statement, values in steps)
 
 
 def _fail(entries: Sequence[_Entry], error: StoreUnavailable) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable, Unanswered
-from duetime.stores.cassandra.lane import Lane, Rooms
+from duetime.stores.cassandra.lane import Capacity, Lane
 from duetime.stores.cassandra.pieces import Piece
 from duetime.stores.cassandra.session import Session
 from duetime.stores.cassandra.shards import Shards
@@ -20,7 +20,7 @@ class Lanes:
     def __init__(self, session: Session, shards: Shards) -> None:
         self._session = session
         self._shards = shards
-        self._rooms = Rooms(asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(HEAVY_AT_ONCE))
+        self._capacity = Capacity(asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(HEAVY_AT_ONCE))
         self._lanes: dict[int, Lane] = {}
         self.latest: Millis | None = None  # when the newest change was made, by somebody's clock
 
@@ -61,6 +61,6 @@ class Lanes:
     def _lane(self, shard: int) -> Lane:
         lane = self._lanes.get(shard)
         if lane is None:
-            lane = Lane(shard, self._session, self._shards, self._rooms)
+            lane = Lane(shard, self._session, self._shards, self._capacity)
             self._lanes[shard] = lane
         return lane

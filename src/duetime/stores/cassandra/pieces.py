@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from duetime.clock import Millis
 from duetime.model import FINISHED as ENDED
 from duetime.model import Attempt, Event, Status, Timer
-from duetime.stores import Change, Due, Insert
+from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.rows import (
     ATTEMPT,
@@ -19,6 +19,7 @@ from duetime.stores.cassandra.rows import (
     FINISHED,
     KEY,
     LATE,
+    Ended,
     attempt_body,
     key_of,
     number_of,
@@ -114,10 +115,13 @@ class Insertion:
 
 
 class Revision:
-    """A change of a timer. ``log`` are its attempts so far, where they are to end with it."""
+    """A change of a timer. ``log`` are those lines of its log that are to end with it from now on.
+
+    They are numbers and texts. Lines that have a time to live already keep it.
+    """
 
     def __init__(
-        self, change: Change, retention: Millis | None, log: Sequence[Attempt] = ()
+        self, change: Change, retention: Millis | None, log: Sequence[tuple[int, str]] = ()
     ) -> None:
         self._change = change
         self._retention = retention
@@ -154,8 +158,10 @@ class Revision:
             yield _finished(new, shard)
         if old.status in ENDED and not (is_kept and old.updated_at == new.updated_at):
             yield cql.DELETE, (shard, FINISHED, old.updated_at, old.id, 0)
-        for attempt in (*self._log, *([self._change.attempt] if self._change.attempt else ())):
-            yield attempt_step(attempt, shard, lives)
+        for number, body in self._log:
+            yield cql.BODY, (lives, body, shard, ATTEMPT, 0, new.id, number)
+        if self._change.attempt is not None:
+            yield attempt_step(self._change.attempt, shard, lives)
         yield from _events(self._change.events, shard)
 
     def _due_steps(self, ground: Ground) -> Iterator[Step]:
@@ -174,12 +180,37 @@ class Revision:
         return found.versions.get(self._change.old.id) != self._change.old.version
 
 
+class Shelving:
+    """A line below the floor that is moved from what is due to the late ones; its timer stays."""
+
+    def __init__(self, line: Waking) -> None:
+        self._line = line
+
+    @property
+    def touches(self) -> tuple[str, ...]:
+        return (self._line.id,)
+
+    @property
+    def weight(self) -> int:
+        return _OVERHEAD
+
+    def steps(self, ground: Ground) -> Iterator[Step]:
+        wake_at, id_, version, weight, is_claimed = self._line
+        yield cql.SAME, (version, ground.shard, id_, version)
+        if ground.kind_of(self._line.place) == LATE:
+            place = (wake_at, id_, 0)
+            yield cql.WAKE, (version, weight, is_claimed, ground.shard, LATE, *place)
+            yield cql.DELETE, (ground.shard, DUE, *place)
+
+    def has_lost(self, found: Found) -> bool:
+        return found.versions.get(self._line.id) != self._line.version
+
+
 class Removal:
     """A finished timer that is dropped, with its attempts, and its line among the finished ones."""
 
-    def __init__(self, timer: Timer, log: Sequence[Attempt]) -> None:
+    def __init__(self, timer: Ended) -> None:
         self._timer = timer
-        self._log = log
 
     @property
     def touches(self) -> tuple[str, ...]:
@@ -187,16 +218,14 @@ class Removal:
 
     @property
     def weight(self) -> int:
-        return _OVERHEAD + 100 * len(self._log)
+        return _OVERHEAD
 
     def steps(self, ground: Ground) -> Iterator[Step]:
         timer, shard = self._timer, ground.shard
         yield cql.DROP, (shard, timer.id, timer.version)
         yield cql.DELETE, (shard, KEY, 0, key_of(timer), 0)
         yield cql.DELETE, (shard, FINISHED, timer.updated_at, timer.id, 0)
-        for attempt in self._log:
-            number = number_of(attempt.occurrence, attempt.attempt)
-            yield cql.DELETE, (shard, ATTEMPT, 0, timer.id, number)
+        yield cql.DROP_LOG, (shard, timer.id)
 
     def has_lost(self, found: Found) -> bool:
         return found.versions.get(self._timer.id) != self._timer.version

@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from duetime import ids
@@ -10,19 +11,28 @@ from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Page, Query, Waking
 from duetime.stores.cassandra.crowd import Crowd
+from duetime.stores.cassandra.cuts import Cuts
+from duetime.stores.cassandra.due_line import DueLine, read_lines
 from duetime.stores.cassandra.floors import Floors
 from duetime.stores.cassandra.lanes import Lanes
+from duetime.stores.cassandra.rounds import Rounds
 from duetime.stores.cassandra.rows import (
     BEGINNING,
     DUE,
+    EVENT,
+    FINISHED,
     LATE,
+    TRUTH,
+    Ended,
     key_of,
     number_of,
     to_attempts,
+    to_ended,
     to_timer,
 )
 from duetime.stores.cassandra.session import Row, Session
 from duetime.stores.cassandra.shards import Shards
+from duetime.stores.cassandra.stretch import Patience, Stretch
 from duetime.stores.codec import decode_event
 from duetime.stores.portions import portions
 from duetime.stores.walking import Part, walk
@@ -35,10 +45,15 @@ _LONGEST = 50  # timers in one answer
 _PORTION = 16 * 1024 * 1024  # bytes in a part of a scan, more or less
 _MOST_HEAVY = 4  # and heavy ones, which may have megabytes
 _SHORTEST = 64  # lines that are read of a shard at least
+_LIFETIMES_AT_ONCE = 100
+_LINES_AT_ONCE = 200  # of a log
 
 GET = (
     "SELECT id, state, spec, heavy FROM duetime.timers "
     "WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
+)
+GET_STATES = (
+    "SELECT state FROM duetime.timers WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
 )
 GET_KEYS = (
     "SELECT id, timer FROM duetime.timers "
@@ -48,27 +63,33 @@ ATTEMPTS = (
     "SELECT body FROM duetime.timers "
     "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n > ? LIMIT ?"
 )
+LIFETIMES = (
+    "SELECT n, TTL(body) FROM duetime.timers "
+    "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n < ? "
+    "ORDER BY kind DESC, at DESC, id DESC, n DESC LIMIT ?"
+)
+LINES = (
+    "SELECT n, body FROM duetime.timers "
+    "WHERE shard = ? AND kind = 4 AND at = 0 AND id = ? AND n IN ?"
+)
 # Those that are asked of many shards.
-WAKING = (
-    "SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers WHERE shard IN ? "
-    "AND (kind, at, id) > (?, ?, ?) AND (kind, at) <= (?, ?) PER PARTITION LIMIT ?"
+_BETWEEN = (
+    "WHERE shard IN ? AND (kind, at, id) > (?, ?, ?) AND (kind, at, id) <= (?, ?, ?) "
+    "PER PARTITION LIMIT ?"
 )
-_WALKED = (
-    "SELECT shard, id, state, spec FROM duetime.timers WHERE shard IN ? AND kind = 0 AND at = 0 AND"
+WAKING = f"SELECT shard, at, id, version, weight, is_claimed FROM duetime.timers {_BETWEEN}"
+UPWARDS = f"SELECT shard, at, id, state, spec FROM duetime.timers {_BETWEEN}"
+DOWNWARDS = (
+    "SELECT shard, at, id, state, spec FROM duetime.timers "
+    "WHERE shard IN ? AND (kind, at, id) < (?, ?, ?) AND (kind, at, id) >= (?, ?, ?) "
+    "ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 )
-UPWARDS = f"{_WALKED} id > ? PER PARTITION LIMIT ?"
-DOWNWARDS = f"{_WALKED} id < ? ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
-EVENTS = (
-    "SELECT shard, id, body FROM duetime.timers "
-    "WHERE shard IN ? AND kind = 5 AND at = 0 AND id > ? PER PARTITION LIMIT ?"
-)
-ENDED = (
-    "SELECT shard, id FROM duetime.timers "
-    "WHERE shard IN ? AND kind = 6 AND at < ? PER PARTITION LIMIT ?"
-)
+EVENTS = f"SELECT shard, at, id, body FROM duetime.timers {_BETWEEN}"
+ENDINGS = f"SELECT shard, at, id FROM duetime.timers {_BETWEEN}"
 
 _LAST = "~"  # behind every id
 _NO_NUMBER = -1
+_LAST_NUMBER = 2**63 - 1
 
 
 class Reads:
@@ -81,6 +102,8 @@ class Reads:
         self._floors = Floors(lanes, shards)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._crowd = Crowd(session, self._room)
+        self._cuts = {kind: Cuts() for kind in (TRUTH, DUE, LATE, EVENT, FINISHED)}
+        self._rounds = Rounds(self._cuts[FINISHED])
 
     async def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
         async with self._room:
@@ -130,42 +153,54 @@ class Reads:
         asked = [shard for shard in heads if shard in shards]
         if limit <= 0 or not asked:
             return []
-        lines = [_DueLine(shard, kind) for shard in asked for kind in _kinds(heads[shard])]
-        for line in lines:
-            if after is not None:
-                line.place = after
-            if line.kind == DUE and (head := heads[line.shard]) is not None:
-                line.place = max(line.place, head)
-        size = min(limit, 2 * limit // len(asked) + _SHORTEST)
+        lines, patience = [], Patience()
+        for shard in asked:
+            for kind in _kinds(heads[shard]):
+                place = after or BEGINNING
+                if kind == DUE and (head := heads[shard]) is not None:
+                    self._cuts[DUE].forget(shard, head)
+                    place = max(place, head)
+                if place < (end := Due(before, _LAST)):
+                    stretch = self._stretch(WAKING, kind, shard, place, end, patience=patience)
+                    lines.append(DueLine(stretch))
         floors = {shard: self._floor(shard) for shard in asked}
-        await asyncio.gather(*(self._read_on(line, before, size) for line in lines))
+        size = min(limit, 2 * limit // len(asked) + _SHORTEST)
+        await read_lines(lines, size, limit)
         if after is None:
-            await self._tell_floors(lines, before, floors)
-        while (last := min((line.place for line in lines if not line.is_over), default=None)) and (
-            sum(waking.place <= last for line in lines for waking in line.found) < limit
-        ):
-            short = [line for line in lines if not line.is_over and line.place == last]
-            await asyncio.gather(*(self._read_on(line, before, size) for line in short))
-        return heapq.nsmallest(limit, (waking for line in lines for waking in line.found))
+            await self._tell_floors(lines, floors)
+        # One that was moved to the late ones meanwhile may have been found in both places.
+        return heapq.nsmallest(limit, {waking for line in lines for waking in line.found})
 
-    async def _read_on(self, line: "_DueLine", before: Millis, size: int) -> None:
-        values = (line.kind, *line.place, line.kind, before, size)
-        found = [Waking._make(row) for row in await self._crowd.ask(WAKING, line.shard, values)]
-        line.found += found
-        line.is_over = len(found) < size
-        if found:
-            line.place = found[-1].place
+    def _stretch(
+        self,
+        statement: str,
+        kind: int,
+        shard: int,
+        place: Due,
+        end: Due,
+        *,
+        patience: Patience | None = None,
+    ) -> Stretch:
+        return Stretch(
+            self._crowd,
+            self._cuts[kind],
+            statement,
+            kind=kind,
+            shard=shard,
+            place=place,
+            end=end,
+            patience=patience or Patience(),
+        )
 
     def _floor(self, shard: int) -> Due | None:
         lane = self._lanes.known(shard)
         return None if lane is None else lane.ground.floor
 
-    async def _tell_floors(
-        self, lines: Sequence["_DueLine"], before: Millis, floors: dict[int, Due | None]
-    ) -> None:
+    async def _tell_floors(self, lines: Sequence[DueLine], floors: dict[int, Due | None]) -> None:
         for line in lines:
-            if line.kind == DUE:
-                await self._floors.saw(line.shard, line.beginning(before), floors[line.shard])
+            if line.stretch.kind == DUE:
+                shard = line.stretch.shard
+                await self._floors.saw(shard, line.beginning, floors[shard], line.found)
 
     # Walking ----------------------------------------------------------------------------------
 
@@ -199,20 +234,23 @@ class Reads:
         limit: int,
     ) -> Part:
         """Some timers of a shard; the heavy ones are read one by one, and only a few of them."""
-        statement = DOWNWARDS if is_descending else UPWARDS
-        begin = place if place is not None else _LAST if is_descending else ""
-        rows = await self._crowd.ask(statement, shard, (begin, limit))
-        heavy = [id_ for id_, _, spec in rows if spec is None][:_MOST_HEAVY]
+        statement, first, last = (DOWNWARDS, _LAST, "") if is_descending else (UPWARDS, "", _LAST)
+        begin = Due(0, first if place is None else place)
+        stretch = self._stretch(statement, TRUTH, shard, begin, Due(0, last))
+        rows: list[Row] = []
+        while not rows and not stretch.is_over:
+            rows = await stretch.read(limit)
+        heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
         read = {timer.id: timer for timer in await self.get(heavy) if timer}
         timers: list[Timer] = []
-        for id_, state, spec in rows:
+        for _, id_, state, spec in rows:
             if spec is not None:
                 timers.append(to_timer(state, spec))
             elif id_ in read:
                 timers.append(read[id_])
             elif id_ not in heavy:
                 return Part(timers, is_last=False)  # the rest would be too much at once
-        return Part(timers, len(rows) < limit)
+        return Part(timers, stretch.is_over)
 
     # The rest ---------------------------------------------------------------------------------
 
@@ -226,44 +264,87 @@ class Reads:
         rows = await self._run(ATTEMPTS, (ids.shard_of(timer), timer, number, limit))
         return to_attempts([body for (body,) in rows])
 
+    async def endless_lines(self, timer: str, limit: int) -> list[tuple[int, str]]:
+        """Lines of a timer's log that have no time to live: their numbers and texts.
+
+        Each end of the timer gives one to all that it finds, the oldest first. So those without are
+        the newest, and what expired long ago is not stepped over.
+        """
+        shard = ids.shard_of(timer)
+        numbers: list[int] = []  # from the newest on
+        is_over = False
+        while not is_over:
+            last = numbers[-1] if numbers else _LAST_NUMBER
+            rows = await self._run(LIFETIMES, (shard, timer, last, _LIFETIMES_AT_ONCE))
+            endless = [number for number, _ in takewhile(_is_endless, rows)]
+            numbers += endless
+            is_over = len(endless) < _LIFETIMES_AT_ONCE
+        oldest = numbers[-limit:]
+        lines: list[tuple[int, str]] = []
+        for start in range(0, len(oldest), _LINES_AT_ONCE):
+            part = oldest[start : start + _LINES_AT_ONCE]
+            lines += [(n, body) for n, body in await self._run(LINES, (shard, timer, part))]
+        return lines
+
     async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
         """Events that were not published yet."""
         if limit <= 0:
             return []
         in_use = [shard for shard in await self._shards.read() if shard in shards]
+        end = Due(0, _LAST)
         parts = await asyncio.gather(
-            *(self._crowd.ask(EVENTS, shard, (after or "", limit)) for shard in in_use)
+            *(
+                self._rows(self._stretch(EVENTS, EVENT, shard, Due(0, after or ""), end), limit)
+                for shard in in_use
+            )
         )
         rows = heapq.nsmallest(limit, (row for part in parts for row in part))
-        return [decode_event(body) for _, body in rows]
+        return [decode_event(body) for _, _, body in rows]
 
-    async def finished(self, shards: Collection[int], before: Millis, limit: int) -> list[str]:
-        """Some timers that ended before then, and that no time to live ends."""
+    async def ended(self, shards: Collection[int], before: Millis, limit: int) -> list[Ended]:
+        """Some timers that ended before then, and that no time to live ends: others each time."""
         if limit <= 0:
             return []
-        in_use = [shard for shard in await self._shards.read() if shard in shards]
-        parts = await asyncio.gather(
-            *(self._crowd.ask(ENDED, shard, (before, limit)) for shard in in_use)
-        )
-        return [id_ for part in parts for (id_,) in part][:limit]
+        end = Due(before - 1, _LAST)
+        stretches = [
+            self._stretch(ENDINGS, FINISHED, shard, min(self._rounds.place(shard), end), end)
+            for shard in await self._shards.read()
+            if shard in shards
+        ]
+        parts = await asyncio.gather(*(self._rows(stretch, limit) for stretch in stretches))
+        doomed: list[str] = []
+        for stretch, rows in zip(stretches, parts, strict=True):
+            taken = rows[: limit - len(doomed)]
+            doomed += [id_ for _, id_ in taken]
+            if len(taken) == len(rows):
+                is_end = stretch.is_over
+                self._rounds.came_to(stretch.shard, stretch.place, before, is_end=is_end)
+            elif taken:
+                self._rounds.came_to(stretch.shard, Due(*taken[-1]), before, is_end=False)
+        return await self._states(doomed)
+
+    async def _states(self, wanted: Sequence[str]) -> list[Ended]:
+        """What is left of these timers, without what they carry."""
+        found: list[Ended] = []
+
+        async def read(shard: int, part: list[str]) -> None:
+            rows = await self._run(GET_STATES, (shard, part))
+            found.extend(to_ended(state) for (state,) in rows if state is not None)
+
+        await _all(read, _by_shard([(ids.shard_of(id_), id_) for id_ in wanted]))
+        return found
+
+    async def _rows(self, stretch: Stretch, limit: int) -> list[Row]:
+        """So many rows of a stretch, or all of them."""
+        rows: list[Row] = []
+        while not stretch.is_over and len(rows) < limit:
+            rows += await stretch.read(limit - len(rows))
+        return rows
 
 
-class _DueLine:
-    """What is due, or late, in one shard, as far as it has been read."""
-
-    def __init__(self, shard: int, kind: int) -> None:
-        self.shard = shard
-        self.kind = kind
-        self.place = BEGINNING
-        self.found: list[Waking] = []
-        self.is_over = False
-
-    def beginning(self, before: Millis) -> Due:
-        """A place right before the first line that was found; that one is behind it."""
-        if not self.found:
-            return Due(before, "")
-        wake_at, id_ = self.found[0].place
-        return Due(wake_at, id_[:-1])
+def _is_endless(row: Row) -> bool:
+    _, lives = row
+    return lives is None
 
 
 def _kinds(head: Due | None) -> tuple[int, ...]:

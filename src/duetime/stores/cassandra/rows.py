@@ -14,12 +14,14 @@ A state is one text of JSON and not a column for each of its fields, because a c
 what is in it. What the user asked for is a text of its own, since it rarely changes and may be big.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from cassandra.query import UNSET_VALUE
 
-from duetime.model import Attempt, Progress, Timer
+from duetime import ids
+from duetime.clock import Millis
+from duetime.model import Attempt, Progress, Status, Timer
 from duetime.stores import Due, Key
 from duetime.stores.codec import Scalars, attempt_columns, decode_attempts, to_attempt, to_json
 from duetime.stores.codec import to_timer as timer_of
@@ -60,7 +62,29 @@ def to_timer(state: str, spec: str) -> Timer:
     return timer_of(scalars, progress, spec)
 
 
-def key_of(timer: Timer | Key) -> str:
+class Ended(NamedTuple):
+    """What a purge needs to know of a timer."""
+
+    id: str
+    tenant: str
+    group: str
+    timer_id: str
+    version: int
+    status: Status
+    updated_at: Millis
+
+    @property
+    def shard(self) -> int:
+        return ids.shard_of(self.id)
+
+
+def to_ended(state: str) -> Ended:
+    """The same of a truth row, without what the user asked for."""
+    scalars, _ = _decode_state(state)
+    return Ended(*scalars[:6], updated_at=scalars[9])
+
+
+def key_of(timer: Timer | Key | Ended) -> str:
     """A key as one text, which no other key has."""
     return to_json((timer.tenant, timer.group, timer.timer_id))
 

@@ -7,7 +7,7 @@ by somebody who does not know what it was. Answers that come together wake the e
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -29,6 +29,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, BatchType, dict_factory, tuple_factory
 
+from duetime.errors import ConfigurationError
 from duetime.stores.cassandra.address import Address
 
 # Seconds.
@@ -166,10 +167,26 @@ def open_session(address: Address) -> Any:
     )
     # One session only: the driver gives up on a server for all of them, but not for one of them.
     try:
-        return cluster.connect()
+        session = cluster.connect()
+        check_datacenter(address, cluster.metadata.all_hosts())
     except BaseException:
         cluster.shutdown()
         raise
+    return session
+
+
+def check_datacenter(address: Address, hosts: Collection[Any]) -> None:
+    """Refuse to work where chance would say with which of several datacenters.
+
+    The driver draws one for each session, and what was agreed on in one is not known in another.
+    """
+    known = sorted({host.datacenter for host in hosts if host.datacenter})
+    if len(known) > 1 and address.datacenter is None and not address.is_global:
+        raise ConfigurationError(
+            f"datacenter: the cluster has {', '.join(known)}; name the one to work with in "
+            f"DATABASE_URL (?datacenter={known[0]}), the same for all nodes, or set "
+            "consistency=global"
+        )
 
 
 def _profile(address: Address, row_factory: Any) -> ExecutionProfile:

@@ -19,7 +19,11 @@ _AT_ONCE = 500  # rows in a write
 
 
 class Shards:
-    """What is known of the list. It only grows, and heads only rise: what is old does no harm."""
+    """What is known of the list. It only grows, and the heads known here only rise.
+
+    A stored one may sink, when somebody who knew less writes his. That does no harm, and nor does
+    what is old: nothing is left below the higher one, so who begins at the lower one reads in vain.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -30,8 +30,10 @@ REWRITE = (
     "UPDATE duetime.timers USING TTL ? SET version = ?, state = ?, spec = ?, heavy = ? "
     f"WHERE {_TRUTH} IF version = ?"
 )
+SAME = f"UPDATE duetime.timers SET version = ? WHERE {_TRUTH} IF version = ?"
 DROP = f"DELETE FROM duetime.timers WHERE {_TRUTH} IF version = ?"
 DELETE = f"DELETE FROM duetime.timers WHERE {_PLACE}"
+DROP_LOG = "DELETE FROM duetime.timers WHERE shard = ? AND kind = 4 AND at = 0 AND id = ?"
 WAKE = f"UPDATE duetime.timers SET version = ?, weight = ?, is_claimed = ? WHERE {_PLACE}"
 FINISH = f"UPDATE duetime.timers SET version = ? WHERE {_PLACE}"
 BODY = f"UPDATE duetime.timers USING TTL ? SET body = ? WHERE {_PLACE}"

@@ -7,7 +7,7 @@ from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED as ENDED
-from duetime.model import Attempt, Status, Timer
+from duetime.model import Status, Timer
 from duetime.stores import Change, Insert, Key
 from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.pieces import (
@@ -26,7 +26,7 @@ from duetime.stores.cassandra.shards import Shards
 _MOST_TRIES = 3
 _EVENTS_AT_ONCE = 200
 _ATTEMPTS_AT_ONCE = 100
-_MOST_ATTEMPTS = 10_000  # of one timer, that end with it
+_MOST_LINES = 10_000  # of one timer's log that get their time to live by one write
 
 
 class Writes:
@@ -106,10 +106,10 @@ class Writes:
         is_first = progress.occurrence == 1 and tried <= 0
         return self._retention is not None and change.new.status in ENDED and not is_first
 
-    async def _logs(self, timers: Sequence[str]) -> dict[str, list[Attempt]]:
-        """The attempts of each of these timers."""
+    async def _logs(self, timers: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+        """Of each of these timers, the lines of its log that nothing ends yet."""
         logs = await asyncio.gather(
-            *(self._reads.attempts(timer, None, _MOST_ATTEMPTS) for timer in timers)
+            *(self._reads.endless_lines(timer, _MOST_LINES) for timer in timers)
         )
         return dict(zip(timers, logs, strict=True))
 
@@ -128,13 +128,9 @@ class Writes:
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers that no time to live ends; how many."""
-        doomed = await self._reads.finished(shards, before, limit)
-        timers = [timer for timer in await self._reads.get(doomed) if timer is not None]
+        timers = await self._reads.ended(shards, before, limit)
         gone = [timer for timer in timers if timer.status in ENDED and timer.updated_at < before]
-        logs = await self._logs([timer.id for timer in gone])
-        dropped = await self._lanes.write(
-            [(timer.shard, Removal(timer, logs[timer.id])) for timer in gone]
-        )
+        dropped = await self._lanes.write([(timer.shard, Removal(timer)) for timer in gone])
         return sum(dropped)
 
     def _note(self, timers: Iterable[Timer]) -> None:
