@@ -50,13 +50,15 @@ class DynamoTable:
         wire = Wire(self._address, self._address.pool_size)
         calls = Calls(wire, self._address.table, within=WITHIN, answer_within=WITHIN)
         found = 0
-        # By shards: DynamoDB Local sorts the whole table for each page of a scan.
+        # By shards, and so many at once: DynamoDB Local sorts the whole table for each page of a
+        # scan, and reads a whole shard for a page without an end.
         for shard in await Shards(calls).in_use(ids.ALL_SHARDS):
             start: dict[str, Any] | None = {}
             while start is not None:
                 answer = await calls.ask(
                     "Query",
                     Select="COUNT",
+                    Limit=AT_ONCE,
                     ConsistentRead=True,
                     KeyConditionExpression="pk = :pk",
                     FilterExpression=f"s IN ({', '.join(wanted)})",
