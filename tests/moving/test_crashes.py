@@ -7,29 +7,49 @@ from duetime.moving.copying import Copy
 from duetime.stores.opening import open_store
 from tests.moving.houses import Listening, furnished, holdings
 
+QUESTIONS = {"insert", "scan", "records", "put_record"}
+
+
+class Falling:
+    """A store whose server dies right before it is asked the next thing, once it is told to.
+
+    Nothing else happens in between: so the question goes to a connection that is dead.
+    """
+
+    def __init__(self, store, server):
+        self.store = store
+        self.server = server
+        self.is_to_fall = False
+
+    def __getattr__(self, name):
+        if name in QUESTIONS and self.is_to_fall:
+            self.is_to_fall = False
+            self.server.crash()
+            self.server.start()
+        return getattr(self.store, name)
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["copied", "compared"])
 async def test_a_target_that_crashes_is_waited_for(own_postgres, tmp_path, task):
     """Its connections break, and once it is back the copy goes on to its end."""
     server = own_postgres("postgres-18")
-    stores = [open_store(f"sqlite:///{tmp_path}/from.db"), open_store(server.url())]
+    source, target = open_store(f"sqlite:///{tmp_path}/from.db"), open_store(server.url())
+    falling = Falling(target, server)
 
-    class Crashing(Listening):
+    class Watching(Listening):
         def at(self, now, timers):
-            if (now, timers) == (task, 500):
-                server.crash()
-                server.start()
+            falling.is_to_fall = (now, timers) == (task, 500)
 
     try:
-        for store in stores:
+        for store in (source, target):
             await store.migrate()
-        await furnished(stores[0], 1_500)
-        onlooker = Crashing()
-        tally = await Copy(*stores, SystemClock(), onlooker, name="here").run()
+        await furnished(source, 1_500)
+        onlooker = Watching()
+        tally = await Copy(source, falling, SystemClock(), onlooker, name="here").run()
         assert tally.timers == 1_500
         assert any(said.startswith("TO: ") and "trying again" in said for said in onlooker.said)
-        assert await holdings(stores[1]) == await holdings(stores[0])
+        assert await holdings(target) == await holdings(source)
     finally:
-        for store in stores:
+        for store in (source, target):
             await store.close()
