@@ -4,7 +4,6 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
-from typing import Any
 from urllib.parse import urlsplit
 
 from bench.aims import AIMS
@@ -20,6 +19,7 @@ from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.errors import Refused
 from duetime.stores.dynamodb.items import new_item, text
 from duetime.stores.dynamodb.keys import partition_of
+from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.store import DynamoStore
 from duetime.stores.dynamodb.traits import TRAITS
@@ -47,42 +47,31 @@ class DynamoTable:
 
     async def count(self, *statuses: Status) -> int:
         wanted = {f":{status.value}": text(status.value) for status in statuses or tuple(Status)}
-        wire = Wire(self._address, self._address.pool_size)
-        calls = Calls(wire, self._address.table, within=WITHIN, answer_within=WITHIN)
         found = 0
-        # By shards, and so many at once: DynamoDB Local sorts the whole table for each page of a
-        # scan, and reads a whole shard for a page without an end.
-        for shard in await Shards(calls).in_use(ids.ALL_SHARDS):
-            start: dict[str, Any] | None = {}
-            while start is not None:
-                answer = await calls.ask(
-                    "Query",
-                    Select="COUNT",
-                    Limit=AT_ONCE,
-                    ConsistentRead=True,
-                    KeyConditionExpression="pk = :pk",
-                    FilterExpression=f"s IN ({', '.join(wanted)})",
-                    ExpressionAttributeValues={":pk": text(partition_of(shard)), **wanted},
-                    **start,
-                )
-                found += int(answer["Count"])
-                last = answer.get("LastEvaluatedKey")
-                start = {"ExclusiveStartKey": last} if last else None
-        await calls.close()
+        async with _calling(self._address) as calls:
+            # By shards, and so many at once: DynamoDB Local sorts the whole table for each page of
+            # a scan, and reads a whole shard for a page without an end.
+            for shard in await Shards(calls).in_use(ids.ALL_SHARDS):
+                query = {
+                    "KeyConditionExpression": "pk = :pk",
+                    "FilterExpression": f"s IN ({', '.join(wanted)})",
+                    "ProjectionExpression": "sk",
+                    "ExpressionAttributeValues": {":pk": text(partition_of(shard)), **wanted},
+                }
+                async for page in pages(calls, AT_ONCE, **query):
+                    found += len(page)
         return found
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
         """Write the items that the store would write, without its conditions: that is quicker."""
         timers = far_timers(count, sink_port=9)
-        wire = Wire(self._address, self._address.pool_size)
-        calls = Calls(wire, self._address.table, within=WITHIN, answer_within=WITHIN)
-        shards = Shards(calls)
-        for done in range(0, count, AT_ONCE):
-            part = list(islice(timers, AT_ONCE))
-            await shards.add(timer.shard for timer in part)
-            await batches.put(calls, map(new_item, part))
-            on_progress(done + len(part))
-        await calls.close()
+        async with _calling(self._address) as calls:
+            shards = Shards(calls)
+            for done in range(0, count, AT_ONCE):
+                part = list(islice(timers, AT_ONCE))
+                await shards.add(timer.shard for timer in part)
+                await batches.put(calls, map(new_item, part))
+                on_progress(done + len(part))
 
     async def extent(self) -> Extent:
         async with _connected(self._address) as wire:
@@ -132,6 +121,16 @@ class DynamoTables:
             async with _connected(address) as wire:
                 with suppress(Refused):  # it may not have been made
                     await wire.call("DeleteTable", {"TableName": table}, WITHIN)
+
+
+@asynccontextmanager
+async def _calling(address: Address) -> AsyncIterator[Calls]:
+    wire = Wire(address, address.pool_size)
+    calls = Calls(wire, address.table, within=WITHIN, answer_within=WITHIN)
+    try:
+        yield calls
+    finally:
+        await calls.close()
 
 
 @asynccontextmanager

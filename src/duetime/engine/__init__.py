@@ -295,7 +295,7 @@ class Engine:
         try:
             pause = await self.members.step()
         except ConfigurationError as error:
-            log.error("this node was away, and may not go on: %s", error)  # noqa: TRY400
+            log.error("this node was away, and may not go on: %s", error)  # noqa: TRY400 - no trace helps
             self.is_barred.set()
             return self.members.beat_every
         if self.members.shards is not before:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from duetime import ids
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
+from duetime.errors import StoreError
 from duetime.model import Timer
 from duetime.stores import Due, Store, Waking
 from duetime.stores.portions import portions
@@ -119,7 +120,7 @@ class Reader:
         await self._note_down(heard + self._recalled(), now)
         try:
             more_behind = await self._look_behind(now, shards)
-        except Exception:
+        except StoreError:
             # What is late may be hard to read, and what comes up not: it must not be late too.
             await self._read_ahead(now, shards)
             raise

@@ -40,6 +40,7 @@ async def test_a_finished_timer_is_dropped_with_all_that_is_its_own(dropping, dy
     assert await expiries(dynamodb_url) == [DROPPED_AT, LATER, LATER]
     assert await dropping.get([timer.id]) == [done]
     assert await dropping.purge(ids.ALL_SHARDS, NOW * 2, 9) == 0
+    assert dropping.traits.drops_by_itself
 
 
 async def test_a_timer_that_comes_back_to_life_stays(dropping, dynamodb_url):
@@ -70,6 +71,7 @@ async def test_without_a_retention_nothing_is_dropped(dynamodb, dynamodb_url):
     await insert(dynamodb, timer)
     await fired(dynamodb, timer)
     assert await expiries(dynamodb_url) == [None] * 3
+    assert dynamodb.traits.drops_by_itself  # for others may have one: a copy must reckon with it
 
 
 async def test_a_finished_timer_that_moves_in_is_dropped_too(dropping, dynamodb_url):
