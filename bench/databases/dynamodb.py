@@ -1,5 +1,6 @@
 """DynamoDB: a database is a table of its own."""
 
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -112,8 +113,9 @@ class DynamoTables:
         url = urlsplit(self._url)._replace(path=f"/{table}").geturl()
         address = Address.parse(url)
         try:
-            # As a node does, so that what is measured beside the sweep is what users have of it.
-            store = DynamoStore(address, load_settings({}, {}).retention)
+            # As a node does, so that what is measured beside the sweep is what users have of it;
+            # with RETENTION=never, which a node reads too, DynamoDB Local looks for no dates.
+            store = DynamoStore(address, load_settings({}, os.environ).retention)
             await store.migrate()
             await store.close()
             yield DynamoTable(url)
