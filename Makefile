@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# One more than the cores of a small machine, because tests wait for servers half of the time.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 
@@ -21,7 +23,7 @@ install: $(VENV)/installed ## Set up .venv with the duetime command in it
 .PHONY: test
 test: $(VENV)/developing ## Install and start all that the tests need, then run everything
 	@$(MAKE) --no-print-directory -j 2 lint servers
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: servers ## Every fault of nodes and databases on every engine, ten times over: hours

@@ -1,6 +1,5 @@
 """A ring: three Cassandra servers that are one cluster, each with an address of its own."""
 
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -47,7 +46,6 @@ class CassandraRing:
                 self.servers.append(
                     CassandraServer(programs, place=place, heap=_HEAP, settings=settings)
                 )
-                self.servers[-1].farewell = signal.SIGKILL  # they would take leave of each other
         except BaseException:
             self.close()
             raise

@@ -3,7 +3,6 @@
 import itertools
 import os
 import secrets
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,8 +49,6 @@ class MongodbServer(Server):
     ) -> None:
         self.password, self._secret = shared or Secrets.new()
         self._is_alone = shared is None
-        if not self._is_alone:  # asked to end, it would first see to those who follow it
-            self.farewell = signal.SIGKILL
         self.version = install.run("mongod", "--version").split()[2].removeprefix("v")
         self._install = install
         self._cache_gb = cache_gb

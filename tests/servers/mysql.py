@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-import signal
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -168,7 +167,6 @@ class MysqlServer(FamilyServer):
     name = "mysql"
     program = "mysqld"
     log_size = "innodb-redo-log-capacity"
-    farewell = signal.SIGKILL  # it would put its data in order for a second and more
 
     @property
     def _where(self) -> dict[str, str]:

@@ -29,11 +29,10 @@ class PostgresServer(Server):
     """
 
     name = "postgres"
-    farewell = signal.SIGQUIT
     stopping = signal.SIGINT  # transactions are rolled back, clients are sent away
     # Like `pg_ctl -m immediate`: recovery replays what was committed. After a SIGKILL, those of its
     # processes that are left would keep the next one from starting.
-    crashing = signal.SIGQUIT
+    crashing = farewell = signal.SIGQUIT
 
     def __init__(
         self,

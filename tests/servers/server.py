@@ -24,7 +24,7 @@ class Server(ABC):
     name: str  # for its folder
     version: str  # such as "18.6"
     host = "127.0.0.1"  # where it listens
-    farewell = signal.SIGTERM  # what ends it at once, and its folder with it
+    farewell = signal.SIGKILL  # what ends it at once, for its folder goes with it
     stopping = signal.SIGTERM  # what ends it in order
     crashing = signal.SIGKILL  # what ends it with nothing put in order
     starts_within = 60.0  # seconds, on a busy machine
