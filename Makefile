@@ -27,7 +27,7 @@ test: $(VENV)/developing ## Install and start all that the tests need, then run 
 
 .PHONY: test-cluster
 test-cluster: servers ## Every fault of nodes and databases on every engine, ten times over: hours
-	$(BIN)/pytest -n 2 --dist worksteal --long tests/cluster $(ARGS)
+	$(BIN)/pytest --long tests/cluster $(ARGS)
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time

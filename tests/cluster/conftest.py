@@ -1,10 +1,11 @@
 """The databases that the nodes of a cluster share, and how long the tests of faults go on.
 
 By default each fault is put to two nodes a few times, on the engines that its test names. With
-`--long` (`make test-cluster`) it is three nodes and ten times, on every engine. MySQL is one of
-those that wait for the long run, for its store is MariaDB's.
+`--long` (`make test-cluster`) it is three nodes and ten times, on every engine, and nothing runs
+beside it. MySQL is one of those that wait for the long run, for its store is MariaDB's.
 """
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,7 @@ class Extent(NamedTuple):
 
     nodes: int
     times: int
+    is_undisturbed: bool = False  # nothing else runs beside it
 
 
 class OwnDatabase(NamedTuple):
@@ -45,7 +47,9 @@ def on(*engines: str, of: list[str] = ENGINES) -> list[object]:
 @pytest.fixture
 def extent(request: pytest.FixtureRequest) -> Extent:
     """As it was asked for."""
-    return Extent(3, 10) if request.config.getoption("--long") else Extent(2, 3)
+    if not request.config.getoption("--long"):
+        return Extent(2, 3)
+    return Extent(3, 10, is_undisturbed="PYTEST_XDIST_WORKER" not in os.environ)
 
 
 @pytest.fixture(params=ENGINES)
