@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from tests.cluster.proxy import Proxy, proxied
+from tests.servers.processes import freeze
 from tests.system.service import ServiceProcess, eventually
 
 CLAIM_TTL = 2.0  # seconds
@@ -47,7 +48,7 @@ class Node(ServiceProcess):
     def freeze(self) -> None:
         """Stop it in its tracks, as a machine that hangs would: SIGSTOP."""
         self.is_frozen = True
-        os.kill(self.pid, signal.SIGSTOP)
+        freeze(self.pid)
 
     def thaw(self) -> None:
         """Let it go on where it was: SIGCONT."""

@@ -12,7 +12,7 @@ from typing import Self
 from tests.ports import free_port
 from tests.servers.account import server_account
 from tests.servers.kept import KeptProcess, make_folder
-from tests.servers.processes import descendants
+from tests.servers.processes import descendants, freeze
 
 
 class Server(ABC):
@@ -101,11 +101,15 @@ class Server(ABC):
 
     def pause(self) -> None:
         """Let nothing of it move, as if its machine hung: connections stand, and nobody answers."""
-        self._signal(signal.SIGSTOP)
+        for pid in descendants(self._running().pid):
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                freeze(pid)
 
     def resume(self) -> None:
         """Let it go on."""
-        self._signal(signal.SIGCONT)
+        for pid in descendants(self._running().pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def close(self) -> None:
         """End it at once, if it runs, and remove its data."""
@@ -113,11 +117,6 @@ class Server(ABC):
             self.resume()
             self._end(self.farewell)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _signal(self, number: signal.Signals) -> None:
-        for pid in descendants(self._running().pid):
-            with suppress(ProcessLookupError):  # it has ended meanwhile
-                os.kill(pid, number)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._running(), None

@@ -16,6 +16,7 @@ import pytest
 from duetime.cli.receiver import Arrival, running_receiver
 from duetime.client import AsyncClient, ServiceError, ServiceUnreachable
 from duetime.clock import from_datetime
+from tests.servers.processes import freeze
 from tests.system.service import API_KEY, ServiceProcess, eventually
 
 KILLS = 10
@@ -163,7 +164,7 @@ async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path)
                 for item in (await client.create_batch(batch))["timers"]:
                     ledger.note_created(item["data"])
             await eventually(lambda: _true(len(ledger.arrivals) > 50), "the first arrivals")
-            os.kill(first.pid, signal.SIGSTOP)
+            freeze(first.pid)
             began = time.monotonic()
             await eventually(lambda: _true(time.monotonic() - began > 3), "its claims to run out")
             os.kill(first.pid, signal.SIGCONT)

@@ -15,6 +15,7 @@ import pytest
 
 from duetime.cli.receiver import Arrival, running_receiver
 from duetime.client import AsyncClient
+from tests.servers.processes import freeze
 from tests.system.service import API_KEY, ServiceProcess, eventually, running_service
 from tests.system.test_kill import Ledger, put_under_load
 
@@ -128,7 +129,7 @@ async def test_every_worker_serves_the_port(tmp_path: Path):
         for alone in workers.pids.values():
             others = set(workers.pids.values()) - {alone}
             for pid in others:
-                os.kill(pid, signal.SIGSTOP)
+                freeze(pid)
             for _ in range(5):
                 assert await answers(service)
             for pid in others:
@@ -164,7 +165,7 @@ async def test_a_killed_worker_is_replaced(tmp_path: Path):
             assert await answers(service)
         await workers.ready(3)
         assert workers.pids[1] != killed
-        os.kill(other, signal.SIGSTOP)
+        freeze(other)
         assert await answers(service)
 
 
