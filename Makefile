@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # One more than the cores of a small machine, because tests wait for servers half of the time.
 WORKERS ?= 3
+# Modules are compiled once, whatever the environment says: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sqlite3
 from collections import Counter
 
@@ -23,6 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="every fault on every engine, and ten times over"
     )
+
+
+def pytest_configure() -> None:
+    """Let the programs that tests start hear Ctrl-C.
+
+    What a script runs in its background ignores it, and so would they.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -41,11 +41,12 @@ async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     async with under_load(tmp_path, url, seed=5, count=extent.nodes) as campaign:
         for n in range(extent.times):
             await campaign.load.rush(campaign.node(n))
+            # Just started, a server on the JVM may take longer for a write than a claim lasts: the
+            # fault is over when what it left outstanding has arrived.
             with campaign.fault("crash"):
                 await asyncio.to_thread(server.crash)
                 await asyncio.to_thread(server.start)
-                await campaign.cluster.ready()
-            await campaign.recovered()
+                await campaign.recovered()
     assert campaign.violations() == []
     assert campaign.touched > 0
 
