@@ -1,9 +1,11 @@
 """The receiver: correct HTTP/1.1 on a real socket, and what it tells of each callback."""
 
 import asyncio
+import gc
 import json
 import signal
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -114,6 +116,21 @@ async def test_it_stops_while_senders_are_connected():
         assert await reader.read() == b""
     for each in (idle, writer):
         each.close()
+
+
+@pytest.mark.parametrize("passes", range(8))
+async def test_it_stops_while_a_sender_connects(passes):
+    """However far that has come: the sender is told, and nothing is left open."""
+    with socket.socket() as sender:
+        async with running_receiver("127.0.0.1", 0, lambda _: None) as port:
+            sender.connect(("127.0.0.1", port))
+            for _ in range(passes):  # of the event loop
+                await asyncio.sleep(0)
+        sender.setblocking(False)
+        async with asyncio.timeout(5):
+            with suppress(ConnectionResetError):  # told all the same
+                assert await asyncio.get_running_loop().sock_recv(sender, 1) == b""
+    gc.collect()  # pytest fails a test that leaves a socket to it
 
 
 def an_arrival(body=b"", **headers):

@@ -9,6 +9,7 @@ from typing import cast
 import httptools
 
 from duetime.cli.arrival import Arrival, OnArrival
+from duetime.cli.door import open_door
 from duetime.clock import Clock, Millis, SystemClock
 
 _MOST_BYTES = 16 * 1024 * 1024
@@ -33,14 +34,13 @@ async def running_receiver(
     def connected() -> _Connection:
         return _Connection(connections, on_arrival, status, delay / 1000, the_clock)
 
-    server = await asyncio.get_running_loop().create_server(connected, host, port)
     try:
-        yield int(server.sockets[0].getsockname()[1])
+        async with open_door(host, port, connected) as free_port:
+            yield free_port
     finally:
-        server.close()
         for connection in tuple(connections):
             connection.close()
-        await server.wait_closed()
+        await asyncio.sleep(0)  # asyncio closes them on its next pass
 
 
 class _Connection(asyncio.Protocol):

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
@@ -234,16 +235,15 @@ class Line:
 
     async def _connected(self, reader, writer):
         self._tasks.add(asyncio.current_task())
-        there, back = await asyncio.open_connection(self._url.hostname, self._url.port)
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._carry(reader, back, is_answer=False))
-                group.create_task(self._carry(there, writer, is_answer=True))
-        except* OSError:
-            pass
-        finally:
-            back.close()
-            writer.close()
+        with closing(writer):
+            there, back = await asyncio.open_connection(self._url.hostname, self._url.port)
+            with closing(back):
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(self._carry(reader, back, is_answer=False))
+                        group.create_task(self._carry(there, writer, is_answer=True))
+                except* OSError:
+                    pass
 
     async def _carry(self, reader, writer, *, is_answer):
         while data := await reader.read(65_536):
