@@ -41,8 +41,8 @@ async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     async with under_load(tmp_path, url, seed=5, count=extent.nodes) as campaign:
         for n in range(extent.times):
             await campaign.load.rush(campaign.node(n))
-            # Just started, a server on the JVM may take longer for a write than a claim lasts: the
-            # fault is over when what it left outstanding has arrived.
+            # The first writes of a server on the JVM may take a second and more, so that claims run
+            # out: the fault is over when what it left outstanding has arrived.
             with campaign.fault("crash"):
                 await asyncio.to_thread(server.crash)
                 await asyncio.to_thread(server.start)
