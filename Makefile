@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# One more than the cores of a small machine, because tests wait for servers half of the time.
+# One more than the cores of a small machine, because tests wait for servers now and then.
 WORKERS ?= 3
 # Modules are compiled once, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE

@@ -3,13 +3,12 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 import httptools
 
 from duetime.cli.arrival import Arrival, OnArrival
-from duetime.cli.door import open_door
 from duetime.clock import Clock, Millis, SystemClock
 
 _MOST_BYTES = 16 * 1024 * 1024
@@ -34,13 +33,29 @@ async def running_receiver(
     def connected() -> _Connection:
         return _Connection(connections, on_arrival, status, delay / 1000, the_clock)
 
+    server = await asyncio.get_running_loop().create_server(connected, host, port)
     try:
-        async with open_door(host, port, connected) as free_port:
-            yield free_port
+        yield int(server.sockets[0].getsockname()[1])
     finally:
+        await _take_no_more(server)
+        server.close()
         for connection in tuple(connections):
             connection.close()
-        await asyncio.sleep(0)  # asyncio closes them on its next pass
+        await server.wait_closed()
+
+
+async def _take_no_more(server: asyncio.Server) -> None:
+    """Stop listening, and return once all that was accepted has its connection.
+
+    One that is still being made when its server is closed is forgotten by Python 3.11: it is
+    neither served nor closed.
+    """
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # the event loop of Windows, which makes them at once
+        for listener in server.sockets:
+            loop.remove_reader(listener.fileno())
+    for _ in range(2):  # it is made in one pass of the event loop, and told so in the next
+        await asyncio.sleep(0)
 
 
 class _Connection(asyncio.Protocol):
