@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from duetime import admission, ids
+from duetime import admission
 from duetime.admission import Admission, Marks
 from duetime.batcher import Batcher
 from duetime.clock import Clock
@@ -21,9 +21,6 @@ from duetime.model import Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
 from duetime.stores.traits import Traits
-
-# A group's number of shards never changes; groups that nobody configured have this many.
-DEFAULT_NUM_SHARDS = 256  # that timers are spread over, where nobody has agreed on a number
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
@@ -43,9 +40,8 @@ UNLESS_TOLD = Limits()
 class Ledger:
     """Reads and writes timers, within bounds."""
 
-    def __init__(self, store: Store, clock: Clock, limits: Limits, num_shards: int) -> None:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
         self._store = store
-        self.num_shards = num_shards
         slow = "the database is too slow for all that is to be"
         self.creates = Admission(f"{slow} created", clock, limits.creates)
         self.changes = Admission(f"{slow} changed", clock, limits.changes)
@@ -100,11 +96,6 @@ class Ledger:
 
     # Reading ----------------------------------------------------------------------------------
 
-    def key_of(self, tenant: str, group: str, timer_id: str) -> Key:
-        """Where a timer with this key is."""
-        shard = ids.key_shard(tenant, group, timer_id, self.num_shards)
-        return Key(tenant, group, timer_id, shard)
-
     @property
     def traits(self) -> Traits:
         """What the store can do."""
@@ -149,7 +140,7 @@ class Ledger:
         [stored] = await self._look_after_doubt(1, self._store.get, [timer.id])
         if stored is not None:
             return None
-        key = self.key_of(timer.tenant, timer.group, timer.timer_id)
+        key = Key(timer.tenant, timer.group, timer.timer_id, timer.shard)
         [holder] = await self._look_after_doubt(1, self._store.get_by_key, [key])
         if holder is None:
             raise _nothing_written()

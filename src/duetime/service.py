@@ -27,7 +27,8 @@ from duetime.errors import (
     PreconditionFailed,
     Unavailable,
 )
-from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits
+from duetime.layout import Layout
+from duetime.ledger import UNLESS_TOLD, Ledger, Limits
 from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import (
@@ -85,7 +86,7 @@ class Service:
         *,
         engine: EngineView | None = None,
         min_delay: Millis = 0,
-        num_shards: int = DEFAULT_NUM_SHARDS,
+        layout: Layout | None = None,
         max_timer: int = LARGEST_BODY,
         limits: Limits = UNLESS_TOLD,
     ) -> None:
@@ -94,7 +95,8 @@ class Service:
         self._engine = engine
         self._min_delay = min_delay
         self._max_timer = max_timer
-        self._ledger = Ledger(store, clock, limits, num_shards)
+        self._layout = layout or Layout(store.traits.num_shards)
+        self._ledger = Ledger(store, clock, limits)
         self._brake = None if engine is None else Brake(clock, engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ class Service:
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         fresh = self._new_timer(tenant, body)
-        key = self._ledger.key_of(tenant, fresh.group, fresh.timer_id)
+        key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
             old = await self._ledger.to_change(key)
             if old is None:
@@ -179,7 +181,7 @@ class Service:
 
     async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._ledger.get_by_key([self._ledger.key_of(tenant, group, timer_id)])
+        [timer] = await self._ledger.get_by_key([self._layout.key_of(tenant, group, timer_id)])
         return _found(tenant, timer)
 
     @property
@@ -226,7 +228,7 @@ class Service:
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
         return await self._change(
-            tenant, self._ledger.key_of(tenant, group, timer_id), _canceled, if_match
+            tenant, self._layout.key_of(tenant, group, timer_id), _canceled, if_match
         )
 
     async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
@@ -271,9 +273,9 @@ class Service:
         if execute_at is None:
             raise InvalidRequest("execute_at: required, or delay")
         if body.timer_id is None:
-            shard = ids.spread_shard(self._ledger.num_shards)
+            shard = self._layout.any_shard()
         else:
-            shard = self._ledger.key_of(tenant, body.group, body.timer_id).shard
+            shard = self._layout.key_of(tenant, body.group, body.timer_id).shard
         id_ = ids.new_id(now, shard)
         callback = to_callback(body.callback)
         if (problem := self._sender.problem(callback)) is not None:
@@ -325,7 +327,7 @@ class Service:
         """
         if not bodies:
             return []
-        keys = [self._ledger.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
+        keys = [self._layout.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
         found = await self._ledger.get_by_key(keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None
