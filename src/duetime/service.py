@@ -11,36 +11,25 @@ from contextlib import suppress
 from typing import Protocol
 
 import msgspec
-from msgspec import UNSET
 
-from duetime import ids, model
+from duetime import model
 from duetime.brake import Brake
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
-from duetime.durations import format_duration
+from duetime.drafts import Drafts, fingerprint
 from duetime.errors import (
     Conflict,
     DuetimeError,
     InvalidRequest,
     NotFound,
-    PayloadTooLarge,
     PreconditionFailed,
     Unavailable,
 )
 from duetime.layout import Layout
 from duetime.ledger import UNLESS_TOLD, Ledger, Limits
-from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
+from duetime.model import LIGHTEST, Attempt, Status, Timer
 from duetime.nodes import NodeStatus
-from duetime.requests import (
-    LARGEST_BODY,
-    CreateTimer,
-    UpdateTimer,
-    fingerprint,
-    to_callback,
-    to_millis,
-    to_retry_policy,
-    to_time,
-)
+from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.stores import Change, Key, Page, Query, Store
 from duetime.stores.traits import Traits
 
@@ -90,12 +79,10 @@ class Service:
         max_timer: int = LARGEST_BODY,
         limits: Limits = UNLESS_TOLD,
     ) -> None:
-        self._sender = sender
         self.clock = clock
         self._engine = engine
-        self._min_delay = min_delay
-        self._max_timer = max_timer
         self._layout = layout or Layout(store.traits.num_shards)
+        self._drafts = Drafts(sender, self._layout, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
         self._brake = None if engine is None else Brake(clock, engine.lag)
 
@@ -105,7 +92,7 @@ class Service:
         """Create a timer; also tells whether it is new or was there already."""
         self._ledger.creates.check()
         try:
-            timer = self._new_timer(tenant, body)
+            timer = self._drafts.new(tenant, body, self.clock.now())
         except InvalidRequest:
             if body.timer_id is not None:
                 [made] = await self._made_before(tenant, [body])
@@ -131,7 +118,7 @@ class Service:
         weight = size + count * LIGHTEST
         await self._ledger.creates.enter(count, weight)
         try:
-            drafts = await self._drafts(tenant, bodies)
+            drafts = await self._drafted(tenant, bodies)
             timers = [draft for draft in drafts if isinstance(draft, Timer)]
             if timers:
                 await self._slow(min(timer.execute_at for timer in timers))
@@ -148,7 +135,7 @@ class Service:
         self, tenant: str, body: CreateTimer, if_match: int | None = None
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
-        fresh = self._new_timer(tenant, body)
+        fresh = self._drafts.new(tenant, body, self.clock.now())
         key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
             old = await self._ledger.to_change(key)
@@ -208,14 +195,7 @@ class Service:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
-            model.check("update", timer)
-            execute_at = self._execute_at(body, now)
-            return model.update(
-                timer,
-                now,
-                spec=self._updated_spec(timer.spec, body),
-                execute_at=timer.execute_at if execute_at is None else execute_at,
-            )
+            return self._drafts.updated(timer, body, now)
 
         return await self._change(tenant, id_, updated, if_match)
 
@@ -265,43 +245,9 @@ class Service:
         """The time by this node's clock."""
         return self.clock.now()
 
-    # Building timers --------------------------------------------------------------------------
+    # Batches ----------------------------------------------------------------------------------
 
-    def _new_timer(self, tenant: str, body: CreateTimer) -> Timer:
-        now = self.clock.now()
-        execute_at = self._execute_at(body, now)
-        if execute_at is None:
-            raise InvalidRequest("execute_at: required, or delay")
-        if body.timer_id is None:
-            shard = self._layout.any_shard()
-        else:
-            shard = self._layout.key_of(tenant, body.group, body.timer_id).shard
-        id_ = ids.new_id(now, shard)
-        callback = to_callback(body.callback)
-        if (problem := self._sender.problem(callback)) is not None:
-            raise InvalidRequest(problem)
-        return Timer(
-            id=id_,
-            tenant=tenant,
-            group=body.group,
-            timer_id=body.timer_id or id_,
-            execute_at=execute_at,
-            wake_at=execute_at,
-            created_at=now,
-            updated_at=now,
-            spec=Spec(
-                callback=callback,
-                name=body.name,
-                tags=_distinct(body.tags),
-                metadata=UNSET if body.metadata is UNSET else body.metadata.copy(),
-                correlation_id=body.correlation_id or id_,
-                retry_policy=to_retry_policy(body.retry_policy),
-                deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
-            ),
-            fingerprint=None if body.timer_id is None else fingerprint(body),
-        )
-
-    async def _drafts(
+    async def _drafted(
         self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
     ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
         drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
@@ -338,60 +284,9 @@ class Service:
         if isinstance(body, DuetimeError):
             return body
         try:
-            return self._new_timer(tenant, body)
+            return self._drafts.new(tenant, body, self.clock.now())
         except DuetimeError as error:
             return error
-
-    def _updated_spec(self, spec: Spec, body: UpdateTimer) -> Spec:
-        changes: dict[str, object] = {}
-        if body.callback is not UNSET:
-            callback = to_callback(body.callback)
-            if (problem := self._sender.problem(callback)) is not None:
-                raise InvalidRequest(problem)
-            changes["callback"] = callback
-        if body.name is not UNSET:
-            changes["name"] = body.name
-        if body.tags is not UNSET:
-            changes["tags"] = _distinct(body.tags)
-        if body.metadata is not UNSET:
-            changes["metadata"] = body.metadata.copy()
-        if body.retry_policy is not UNSET:
-            changes["retry_policy"] = to_retry_policy(body.retry_policy)
-        if body.deadline is not UNSET:
-            changes["deadline"] = body.deadline and to_millis(body.deadline, "deadline")
-        new = msgspec.structs.replace(spec, **changes) if changes else spec
-        self._check_size(spec, new)
-        return new
-
-    def _check_size(self, old: Spec, new: Spec) -> None:
-        """Refuse to make more of a timer, part by part, than one request could have made."""
-        if new.weight <= old.weight:
-            return
-        if len(msgspec.json.encode(new)) > self._max_timer + LIGHTEST:
-            raise PayloadTooLarge(
-                f"timer: must be at most {self._max_timer} bytes, with what is not changed"
-            )
-
-    def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
-        execute_at = None if body.execute_at is UNSET else body.execute_at
-        delay = None if body.delay is UNSET else body.delay
-        timezone = None if body.timezone is UNSET else body.timezone
-        if execute_at is not None:
-            if delay is not None:
-                raise InvalidRequest("delay: cannot be given together with execute_at")
-            at = to_time(execute_at, "execute_at", timezone, in_zones=True)
-            if at < now + self._min_delay:
-                raise InvalidRequest("execute_at must be in the future")
-            return at
-        if timezone is not None:
-            raise InvalidRequest("timezone: goes with an execute_at that has no offset")
-        if delay is None:
-            return None
-        wait = to_millis(delay, "delay")
-        if wait < self._min_delay:
-            shortest = format_duration(self._min_delay)
-            raise InvalidRequest(f"delay: must be at least {shortest} on this server")
-        return now + wait
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -463,7 +358,3 @@ def _canceled(timer: Timer, now: Millis) -> Timer:
 def _check_version(timer: Timer, if_match: int | None) -> None:
     if if_match is not None and timer.version != if_match:
         raise PreconditionFailed(f"version is {timer.version}, not {if_match}")
-
-
-def _distinct(tags: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tags))
