@@ -12,12 +12,11 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from duetime import admission
-from duetime.admission import Admission, Marks
+from duetime.admission import MIB, Admission, Marks, Room
 from duetime.batcher import Batcher
 from duetime.clock import Clock
 from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
-from duetime.model import Attempt, Timer
+from duetime.model import LIGHTEST, Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
 from duetime.stores.traits import Traits
@@ -25,16 +24,26 @@ from duetime.stores.traits import Traits
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
 
+# Two batches of the largest size, and what a store writes in some seconds.
+CREATES = Marks(20_000, 64 * MIB, 40_000, 64 * MIB)
+
+# Their own, so that they get through while creates are refused; they are fewer.
+CHANGES = Marks(10_000, 32 * MIB, 10_000, 32 * MIB)
+
+# A read counts as many as the timers that it may answer with: hundreds of look-ups, few long lists.
+# What it will weigh is not known before.
+READS = Marks(2_000, 1, 10_000, 1)
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of each may be under way."""
 
-    creates: Marks = admission.CREATES
-    changes: Marks = admission.CHANGES
-    reads: Marks = admission.READS
+    creates: Marks = CREATES
+    changes: Marks = CHANGES
+    reads: Marks = READS
 
 
-UNLESS_TOLD = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 class Ledger:
@@ -44,15 +53,23 @@ class Ledger:
         self._store = store
         slow = "the database is too slow for all that is to be"
         self.creates = Admission(f"{slow} created", clock, limits.creates)
-        self.changes = Admission(f"{slow} changed", clock, limits.changes)
+        changes = Admission(f"{slow} changed", clock, limits.changes)
         self._inserts = Batcher(store.insert, clock, self.creates)
-        self._applies = Batcher(store.apply, clock, self.changes)
+        self._applies = Batcher(store.apply, clock, changes)
         self._reads = Reads(clock, Admission(f"{slow} read", clock, limits.reads))
         # Those that a change begins with: whoever lists timers must not keep a cancel out.
         self._looks = Reads(clock, Admission(f"{slow} changed", clock, limits.reads))
         self._pinging: asyncio.Task[None] | None = None
 
     # Writing ----------------------------------------------------------------------------------
+
+    def check_creates(self) -> None:
+        """Refuse at once if more creates than may wait do so already."""
+        self.creates.check()
+
+    async def room_for(self, count: int, size: int) -> Room:
+        """Take room for so many timers to create, that came in so many bytes."""
+        return await self.creates.enter(count, size + count * LIGHTEST)
 
     async def insert(self, timer: Timer) -> Timer | None:
         """Write a new timer; the answer is the one that has its key already, if there is one."""
@@ -64,15 +81,15 @@ class Ledger:
             return await self._what_was_inserted(timer)
 
     async def insert_many(
-        self, timers: list[Timer], *, count: int, weight: int
+        self, timers: list[Timer], room: Room
     ) -> Sequence[Timer | Unavailable | None]:
-        """Write many new timers at once; so much was let in for them, and leaves with them."""
+        """Write many new timers at once; the room that was taken for them is left for them."""
         if not timers:
-            self.creates.leave(count, weight)
+            room.leave()
             return []
         inserts = [Insert(timer) for timer in timers]
         try:
-            return await self._inserts.write_apart(inserts, count=count, weight=weight)
+            return await self._inserts.write_apart(inserts, room)
         except Unanswered:
             raise
         except StoreUnavailable:
@@ -118,7 +135,7 @@ class Ledger:
         """A timer's execution log."""
         return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
 
-    async def to_change(self, which: str | Key) -> Timer | None:
+    async def get_for_change(self, which: str | Key) -> Timer | None:
         """The timer with this id or key, for somebody who is going to change it."""
         if isinstance(which, Key):
             [timer] = await _tried(self._looks.read(1, self._store.get_by_key, [which]))

@@ -26,8 +26,8 @@ from duetime.errors import (
     Unavailable,
 )
 from duetime.layout import Layout
-from duetime.ledger import UNLESS_TOLD, Ledger, Limits
-from duetime.model import LIGHTEST, Attempt, Status, Timer
+from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
+from duetime.model import Attempt, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.stores import Change, Key, Page, Query, Store
@@ -77,7 +77,7 @@ class Service:
         min_delay: Millis = 0,
         layout: Layout | None = None,
         max_timer: int = LARGEST_BODY,
-        limits: Limits = UNLESS_TOLD,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.clock = clock
         self._engine = engine
@@ -90,7 +90,7 @@ class Service:
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        self._ledger.creates.check()
+        self._ledger.check_creates()
         try:
             timer = self._drafts.new(tenant, body, self.clock.now())
         except InvalidRequest:
@@ -115,17 +115,16 @@ class Service:
 
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
-        weight = size + count * LIGHTEST
-        await self._ledger.creates.enter(count, weight)
+        room = await self._ledger.room_for(count, size)
         try:
             drafts = await self._drafted(tenant, bodies)
             timers = [draft for draft in drafts if isinstance(draft, Timer)]
             if timers:
                 await self._slow(min(timer.execute_at for timer in timers))
         except BaseException:
-            self._ledger.creates.leave(count, weight)
+            room.leave()
             raise
-        stored = iter(await self._ledger.insert_many(timers, count=count, weight=weight))
+        stored = iter(await self._ledger.insert_many(timers, room))
         return [
             self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
             for draft in drafts
@@ -138,7 +137,7 @@ class Service:
         fresh = self._drafts.new(tenant, body, self.clock.now())
         key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
-            old = await self._ledger.to_change(key)
+            old = await self._ledger.get_for_change(key)
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
@@ -318,7 +317,7 @@ class Service:
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = _found(tenant, await self._ledger.to_change(which))
+            old = _found(tenant, await self._ledger.get_for_change(which))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
             if new is old or await self._apply(Change(old, new)):

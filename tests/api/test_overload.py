@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from duetime.admission import CREATES, MIB, PATIENCE, Marks
+from duetime.admission import MIB, PATIENCE, Marks
 from duetime.api.bodies import LONGEST_READ, SMALL, TINY, Bodies
 from duetime.api.server import ApiServer, listen
 from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE
 from duetime.decoding import decode
 from duetime.drafts import Drafts
 from duetime.errors import Unavailable
-from duetime.ledger import Limits
+from duetime.ledger import CREATES, Limits
 from duetime.model import DEFAULT_TENANT, Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer

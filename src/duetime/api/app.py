@@ -97,12 +97,11 @@ class Endpoint:
             tenant=tenant,
         )
         hung_up.set(partial(_disconnected, receive))  # a request is a task of its own
-        if room is None:
-            return await operation.handler(request)
         try:
             return await operation.handler(request)
         finally:
-            room.leave(1, len(body))
+            if room is not None:
+                room.leave()
 
 
 class Document:
