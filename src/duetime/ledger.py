@@ -19,7 +19,6 @@ from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable
 from duetime.model import LIGHTEST, Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
-from duetime.stores.traits import Traits
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
@@ -75,10 +74,8 @@ class Ledger:
         """Write a new timer; the answer is the one that has its key already, if there is one."""
         try:
             return await self._inserts.submit(Insert(timer), timer.weight)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            return await self._what_was_inserted(timer)
+        except StoreUnavailable as doubt:
+            return await self._what_was_inserted(timer, doubt)
 
     async def insert_many(
         self, timers: list[Timer], room: Room
@@ -90,21 +87,17 @@ class Ledger:
         inserts = [Insert(timer) for timer in timers]
         try:
             return await self._inserts.write_apart(inserts, room)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
+        except StoreUnavailable as doubt:
             wanted = [timer.id for timer in timers]
-            found = await self._look_after_doubt(len(wanted), self._store.get, wanted)
+            found = await self._look_again(doubt, len(wanted), self._store.get, wanted)
             return [_nothing_written() if timer is None else None for timer in found]
 
     async def apply(self, change: Change) -> bool:
         """Write a change; tells whether it won."""
         try:
             return await self._applies.submit(change, change.new.weight)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            [stored] = await self._look_after_doubt(1, self._store.get, [change.old.id])
+        except StoreUnavailable as doubt:
+            [stored] = await self._look_again(doubt, 1, self._store.get, [change.old.id])
             if stored is not None and stored.version == change.old.version:
                 raise _nothing_written() from None
             if stored is None or stored.version > change.new.version:
@@ -112,11 +105,6 @@ class Ledger:
             return stored == change.new
 
     # Reading ----------------------------------------------------------------------------------
-
-    @property
-    def traits(self) -> Traits:
-        """What the store can do."""
-        return self._store.traits
 
     async def get(self, id_: str) -> Timer | None:
         """The timer with this id."""
@@ -152,20 +140,28 @@ class Ledger:
 
     # After a write that failed ----------------------------------------------------------------
 
-    async def _what_was_inserted(self, timer: Timer) -> Timer | None:
+    async def _what_was_inserted(self, timer: Timer, doubt: StoreUnavailable) -> Timer | None:
         """None if the insert landed after all; otherwise who has the key, or Unavailable."""
-        [stored] = await self._look_after_doubt(1, self._store.get, [timer.id])
+        [stored] = await self._look_again(doubt, 1, self._store.get, [timer.id])
         if stored is not None:
             return None
         key = Key(timer.tenant, timer.group, timer.timer_id, timer.shard)
-        [holder] = await self._look_after_doubt(1, self._store.get_by_key, [key])
+        [holder] = await self._look_again(doubt, 1, self._store.get_by_key, [key])
         if holder is None:
             raise _nothing_written()
         return holder
 
-    async def _look_after_doubt(
-        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
+    async def _look_again(
+        self,
+        doubt: StoreUnavailable,
+        count: int,
+        call: Callable[P, Awaitable[AnswerT]],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> AnswerT:
+        """Read what a write may have changed, unless that still may: then nothing is proved."""
+        if isinstance(doubt, Unanswered):
+            raise doubt
         try:
             return await self._looks.read(count, call, *args, **kwargs)
         except StoreError as error:

@@ -31,7 +31,6 @@ from duetime.model import Attempt, Status, Timer
 from duetime.nodes import NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.stores import Change, Key, Page, Query, Store
-from duetime.stores.traits import Traits
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
@@ -80,6 +79,7 @@ class Service:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.clock = clock
+        self.counts = store.traits.counts  # whether a list can tell how many there are
         self._engine = engine
         self._layout = layout or Layout(store.traits.num_shards)
         self._drafts = Drafts(sender, self._layout, min_delay=min_delay, max_timer=max_timer)
@@ -170,11 +170,6 @@ class Service:
         [timer] = await self._ledger.get_by_key([self._layout.key_of(tenant, group, timer_id)])
         return _found(tenant, timer)
 
-    @property
-    def traits(self) -> Traits:
-        """What the store can do."""
-        return self._ledger.traits
-
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""
         return await self._ledger.search(query)
@@ -239,10 +234,6 @@ class Service:
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
         return {} if self._engine is None else self._engine.shares()
-
-    def now(self) -> Millis:
-        """The time by this node's clock."""
-        return self.clock.now()
 
     # Batches ----------------------------------------------------------------------------------
 

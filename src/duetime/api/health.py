@@ -73,7 +73,7 @@ class Health:
         ]
 
     async def health(self, _request: Request) -> Reply:
-        now = to_rfc3339(self._service.now())
+        now = to_rfc3339(self._service.clock.now())
         if await self._is_connected():
             return Reply(200, "healthy", HealthView("up", "connected", now))
         data = HealthView("degraded", "disconnected", now)
@@ -87,7 +87,7 @@ class Health:
             engine="off" if engine is None else "alive" if engine.alive else "stalled",
             writable=None if engine is None else engine.writable,
             behind_ms=None if engine is None else engine.behind_ms,
-            timestamp=to_rfc3339(self._service.now()),
+            timestamp=to_rfc3339(self._service.clock.now()),
         )
         if is_connected and (engine is None or (engine.alive and engine.writable)):
             return Reply(200, "ready", data)

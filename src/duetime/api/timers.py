@@ -258,7 +258,7 @@ class Timers:
         """Tell whether to count: as asked, or on first pages where the engine can."""
         if given.total is not None:
             return given.total
-        return given.cursor is None and self._service.traits.counts
+        return given.cursor is None and self._service.counts
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get(request.tenant, _id_of(request))
