@@ -8,7 +8,7 @@ is tried on what it has become.
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,9 @@ from duetime.stores import Change, Key, Page, Query, Store
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
+
+# What became of a create: the timer and whether it is new, or why there is none.
+Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
@@ -84,7 +87,7 @@ class Service:
         self._layout = layout or Layout(store.traits.num_shards)
         self._drafts = Drafts(sender, self._layout, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
-        self._brake = None if engine is None else Brake(clock, engine.lag)
+        self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
 
@@ -99,9 +102,7 @@ class Service:
                 if made is not None:
                     return made, False
             raise
-        if self._brake is not None:
-            await self._brake.slow(timer.execute_at)
-        return self._created(timer, await self._ledger.insert(timer))
+        return await self._insert(timer)
 
     async def create_many(
         self,
@@ -110,25 +111,24 @@ class Service:
         *,
         count: int,
         size: int,
-    ) -> list[tuple[Timer, bool] | DuetimeError]:
+    ) -> list[Answer]:
         """Create many timers; one timer's failure never stops the others.
 
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
         room = await self._ledger.room_for(count, size)
         try:
-            drafts = await self._drafted(tenant, bodies)
-            timers = [draft for draft in drafts if isinstance(draft, Timer)]
+            drafts, answers = await self._drafted(tenant, bodies)
+            timers = list(drafts.values())
             if timers:
-                await self._slow(min(timer.execute_at for timer in timers))
+                await self._brake.slow(min(timer.execute_at for timer in timers))
         except BaseException:
             room.leave()
             raise
-        stored = iter(await self._ledger.insert_many(timers, room))
-        return [
-            self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
-            for draft in drafts
-        ]
+        stored = await self._ledger.insert_many(timers, room)
+        for place, timer, existing in zip(drafts, timers, stored, strict=True):
+            answers[place] = self._created(timer, existing)
+        return [answers[place] for place in range(len(answers))]
 
     async def put(
         self, tenant: str, body: CreateTimer, if_match: int | None = None
@@ -142,7 +142,7 @@ class Service:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
                 with suppress(Conflict):  # somebody was faster: this one replaces theirs
-                    timer, is_new = await self.create(tenant, body)
+                    timer, is_new = await self._insert(fresh)
                     if is_new:
                         return timer, True
                 continue
@@ -154,7 +154,7 @@ class Service:
                 execute_at=fresh.execute_at,
                 fingerprint=fresh.fingerprint,
             )
-            await self._slow(new.execute_at)
+            await self._brake.slow(new.execute_at)
             if await self._apply(Change(old, new)):
                 return new, False
         raise _keeps_changing()
@@ -239,22 +239,26 @@ class Service:
 
     async def _drafted(
         self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
-    ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
-        drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
-        refused: list[tuple[int, CreateTimer]] = []
+    ) -> tuple[dict[int, Timer], dict[int, Answer]]:
+        """By their places in the batch, the timers to write, and what is answered already."""
+        drafts: dict[int, Timer] = {}
+        answers: dict[int, Answer] = {}
+        refused: dict[int, CreateTimer] = {}
         for place, body in enumerate(bodies):
-            drafts.append(draft := self._draft(tenant, body))
-            if (
-                isinstance(draft, InvalidRequest)
-                and isinstance(body, CreateTimer)
-                and body.timer_id
-            ):
-                refused.append((place, body))
-        made = await self._made_before(tenant, [body for _, body in refused])
-        for (place, _), timer in zip(refused, made, strict=True):
+            if isinstance(body, DuetimeError):
+                answers[place] = body
+                continue
+            try:
+                drafts[place] = self._drafts.new(tenant, body, self.clock.now())
+            except InvalidRequest as error:
+                answers[place] = error
+                if body.timer_id is not None:
+                    refused[place] = body
+        made = await self._made_before(tenant, list(refused.values()))
+        for place, timer in zip(refused, made, strict=True):
             if timer is not None:
-                drafts[place] = timer, False
-        return drafts
+                answers[place] = timer, False
+        return drafts, answers
 
     async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
         """For bodies with a timer_id, the timer that the very same one made, if one did.
@@ -270,35 +274,27 @@ class Service:
             for body, timer in zip(bodies, found, strict=True)
         ]
 
-    def _draft(self, tenant: str, body: CreateTimer | DuetimeError) -> Timer | DuetimeError:
-        if isinstance(body, DuetimeError):
-            return body
-        try:
-            return self._drafts.new(tenant, body, self.clock.now())
-        except DuetimeError as error:
-            return error
-
     # Writing ----------------------------------------------------------------------------------
 
-    def _created(self, timer: Timer, existing: Timer | None) -> tuple[Timer, bool]:
+    async def _insert(self, timer: Timer) -> tuple[Timer, bool]:
+        await self._brake.slow(timer.execute_at)
+        answer = self._created(timer, await self._ledger.insert(timer))
+        if isinstance(answer, DuetimeError):
+            raise answer
+        return answer
+
+    def _created(self, timer: Timer, existing: Timer | Unavailable | None) -> Answer:
+        """What to say of a create, by what the ledger says of its key."""
         if existing is None:
             self._notice(timer)
             return timer, True
-        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
-            return existing, False
-        raise Conflict(
-            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
-        )
-
-    def _settled(
-        self, timer: Timer, existing: Timer | Unavailable | None
-    ) -> tuple[Timer, bool] | DuetimeError:
         if isinstance(existing, Unavailable):
             return existing
-        try:
-            return self._created(timer, existing)
-        except Conflict as error:
-            return error
+        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
+            return existing, False
+        return Conflict(
+            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
+        )
 
     async def _change(
         self,
@@ -321,10 +317,6 @@ class Service:
             self._notice(change.new)
         return won
 
-    async def _slow(self, execute_at: Millis) -> None:
-        if self._brake is not None:
-            await self._brake.slow(execute_at)
-
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:
             self._engine.notice(timer)
@@ -334,6 +326,10 @@ def _found(tenant: str, timer: Timer | None) -> Timer:
     if timer is None or timer.tenant != tenant:
         raise NotFound("timer not found")
     return timer
+
+
+def _no_lag() -> Millis:
+    return 0
 
 
 def _keeps_changing() -> Unavailable:

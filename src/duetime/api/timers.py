@@ -39,7 +39,7 @@ from duetime.requests import (
     check_text,
     to_time,
 )
-from duetime.service import Service
+from duetime.service import Answer, Service
 from duetime.stores import Query
 
 PlaceT = TypeVar("PlaceT")
@@ -360,7 +360,7 @@ def _id_of(request: Request) -> str:
     return given
 
 
-def _batch_item(answer: tuple[Timer, bool] | DuetimeError) -> BatchItemView:
+def _batch_item(answer: Answer) -> BatchItemView:
     if isinstance(answer, DuetimeError):
         reply = failure(answer)
         return BatchItemView(reply.code, reply.message, None)
