@@ -17,7 +17,8 @@ from duetime.api.groups import Groups
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
-from duetime.api.operation import Operation, Request, header
+from duetime.api.operation import Operation
+from duetime.api.request import Request, header
 from duetime.api.timers import Timers
 from duetime.errors import (
     CallerGone,

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import Receive
 
 from duetime.admission import MIB, Admission, Marks, Room
-from duetime.api.operation import header
+from duetime.api.request import header
 from duetime.clock import Clock, time_limit
 from duetime.errors import CallerGone, InvalidRequest, PayloadTooLarge
 

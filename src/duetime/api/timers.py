@@ -11,7 +11,8 @@ from msgspec import Meta
 
 from duetime import ids
 from duetime.api.envelope import Reply, failure
-from duetime.api.operation import Operation, Request
+from duetime.api.operation import Operation
+from duetime.api.request import Request
 from duetime.api.views import (
     AttemptListView,
     BatchItemView,
@@ -190,7 +191,7 @@ class Timers:
     async def create_batch(self, request: Request) -> Reply:
         if request.header("Idempotency-Key") is not None:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
-        items = request.decode_unread(Batch).timers
+        items = request.decode_outline(Batch).timers
         answers = await self._service.create_many(
             request.tenant,
             (self._item(request, bytes(item)) for item in items),
