@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from duetime.api.envelope import UNEXPECTED, Reply
+from duetime.api.envelope import RETRY_AFTER, Code, Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.views import Instant
@@ -78,7 +78,7 @@ class Health:
         if await self._is_connected():
             return Reply(200, "healthy", HealthView("up", "connected", now))
         data = HealthView("degraded", "disconnected", now)
-        return Reply(500, "database connection failed", data, code=UNEXPECTED)
+        return Reply(500, "database connection failed", data, code=Code.UNEXPECTED)
 
     async def readiness(self, _request: Request) -> Reply:
         engine = self._service.engine_status()
@@ -92,7 +92,7 @@ class Health:
         )
         if is_connected and (engine is None or (engine.alive and engine.writable)):
             return Reply(200, "ready", data)
-        return Reply(503, "not ready", data, code=9, headers=((b"retry-after", b"1"),))
+        return Reply(503, "not ready", data, code=Code.UNAVAILABLE, headers=RETRY_AFTER)
 
     async def _is_connected(self) -> bool:
         try:

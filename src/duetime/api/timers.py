@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from duetime import ids
-from duetime.api.envelope import Reply, failure
+from duetime.api.envelope import Code, Reply, failure
 from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.views import (
@@ -367,7 +367,7 @@ def _batch_item(answer: Answer) -> BatchItemView:
         return BatchItemView(reply.code, reply.message, None)
     timer, is_new = answer
     message = "timer created successfully" if is_new else "timer exists already"
-    return BatchItemView(0, message, view(timer))
+    return BatchItemView(Code.OK, message, view(timer))
 
 
 def _time(given: str | None, field: str) -> int | None:
