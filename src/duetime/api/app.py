@@ -13,13 +13,13 @@ from duetime.admission import hung_up
 from duetime.api.auth import Keys
 from duetime.api.bodies import Bodies
 from duetime.api.envelope import Code, Reply, encode, failure
-from duetime.api.groups import Groups
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation
 from duetime.api.request import Request, header
 from duetime.api.timers import Timers
+from duetime.api.timers_by_key import TimersByKey
 from duetime.errors import (
     CallerGone,
     InvalidRequest,
@@ -135,7 +135,7 @@ def create_app(
         operation
         for resource in (
             Timers(service, max_timer=max_body),
-            Groups(service),
+            TimersByKey(service),
             Nodes(service),
             Health(service),
         )

@@ -7,6 +7,7 @@ import msgspec
 
 from duetime import __version__
 from duetime.api.operation import Operation
+from duetime.api.request import IF_MATCH
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
 from duetime.requests import GROUP_NAME, TIMER_KEY, Batch, CreateTimer, UpdateTimer
 
@@ -29,7 +30,7 @@ _HEADER_TEXT = {**_TEXT, "pattern": "^[!-~]([ -~]*[!-~])?$"}
 
 _HEADERS: dict[str, dict[str, Any]] = {
     "If-Match": {
-        "schema": {"type": "string", "pattern": r'^(\*|(W/)?"?[0-9]{1,18}"?)$'},
+        "schema": {"type": "string", "pattern": IF_MATCH},
         "description": "The version (`ETag`) that must still be the newest; otherwise 412.",
     },
     "Idempotency-Key": {

@@ -1,5 +1,6 @@
 """A request, as far as the operations care: who asks, for what, and with which words."""
 
+import re
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -7,6 +8,10 @@ import msgspec
 
 from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
 from duetime.errors import InvalidRequest
+from duetime.requests import check_text
+
+IF_MATCH = r'^(\*|(W/)?"?[0-9]{1,18}"?)$'
+_IF_MATCH = re.compile(IF_MATCH)
 
 BodyT = TypeVar("BodyT")
 ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
@@ -41,6 +46,22 @@ class Request:
             return value.decode()
         except UnicodeDecodeError:
             raise InvalidRequest(f"{name}: not valid UTF-8") from None
+
+    def if_match(self) -> int | None:
+        """The version that the caller insists on, if any."""
+        given = self.header("If-Match")
+        if given is None or given == "*":
+            return None
+        if _IF_MATCH.fullmatch(given) is None:
+            raise InvalidRequest('If-Match: must be an ETag of this timer such as "3"')
+        return int(given.removeprefix("W/").strip('"'))
+
+    def correlation_id(self) -> str | None:
+        """The correlation id from the header, for a body that has none."""
+        given = self.header("X-Correlation-ID")
+        if given is not None:
+            check_text(given, "X-Correlation-ID")
+        return given
 
     def decode(self, type_: type[BodyT]) -> BodyT:
         """The body as what it should be."""
