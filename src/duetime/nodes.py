@@ -1,6 +1,5 @@
 """A node: what it writes down of itself, and how another one sees it."""
 
-from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -51,14 +50,3 @@ def read_record(data: bytes) -> NodeRecord:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
         return NodeRecord()
-
-
-def ranges(shards: Iterable[int]) -> str:
-    """Numbers in short: ``0-3,17``."""
-    runs: list[list[int]] = []
-    for shard in sorted(shards):
-        if runs and shard == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], shard]
-        else:
-            runs.append([shard])
-    return ",".join("-".join(map(str, run)) for run in runs)

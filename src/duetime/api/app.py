@@ -10,7 +10,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.admission import hung_up
-from duetime.api.auth import Keys
+from duetime.api.auth import ApiKey
 from duetime.api.bodies import Bodies
 from duetime.api.envelope import Code, Reply, encode, failure
 from duetime.api.health import Health
@@ -38,7 +38,7 @@ class Endpoint:
     def __init__(
         self,
         operations: list[Operation],
-        keys: Keys,
+        api_key: ApiKey,
         bodies: Bodies,
         *,
         max_body: int,
@@ -48,7 +48,7 @@ class Endpoint:
         if get := self._operations.get("GET"):
             self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
-        self._keys = keys
+        self._api_key = api_key
         self._bodies = bodies
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
@@ -67,7 +67,7 @@ class Endpoint:
         headers = scope["headers"]
         tenant = ""
         if operation is None or not operation.is_public:
-            tenant = self._keys.tenant_of(header(headers, b"x-api-key"))
+            tenant = self._api_key.tenant_of(header(headers, b"x-api-key"))
         if operation is None:
             return Reply(
                 405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
@@ -129,7 +129,7 @@ def create_app(
     bodies: Bodies | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
-    keys = Keys(api_key)
+    key = ApiKey(api_key)
     bodies = bodies or Bodies(service.clock)
     operations = [
         operation
@@ -145,7 +145,7 @@ def create_app(
     for operation in operations:
         paths[operation.path].append(operation)
     routes = [
-        Route(path, Endpoint(each, keys, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
+        Route(path, Endpoint(each, key, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
         for path, each in paths.items()
     ]
     description = msgspec.json.encode(describe(operations))
