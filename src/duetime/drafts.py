@@ -16,8 +16,9 @@ from duetime.delivery import Sender
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest, PayloadTooLarge
 from duetime.layout import Layout
-from duetime.model import Callback, HttpCallback, NatsCallback, Spec, Timer
+from duetime.model import DEFAULT_TIMEOUT, Callback, HttpCallback, NatsCallback, Spec, Timer
 from duetime.requests import (
+    TIMEOUT,
     CallbackBody,
     CreateTimer,
     NatsCallbackBody,
@@ -158,7 +159,9 @@ def to_callback(body: CallbackBody) -> Callback:
         method=body.method,
         headers=body.headers or {},
         payload=payload,
-        timeout=30_000 if body.timeout == "30s" else to_millis(body.timeout, "callback.timeout"),
+        timeout=DEFAULT_TIMEOUT
+        if body.timeout == TIMEOUT
+        else to_millis(body.timeout, "callback.timeout"),
     )
 
 

@@ -23,6 +23,7 @@ from duetime.retry import SINGLE_ATTEMPT, RetryPolicy, delay_after
 
 DEFAULT_TENANT = "default"
 DEFAULT_GROUP = "default"
+DEFAULT_TIMEOUT: Millis = 30_000
 
 # A timer whose attempts keep ending with their node gone is failed after this many.
 MAX_LOST = 10
@@ -79,7 +80,7 @@ class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_d
     method: str = "POST"
     headers: dict[str, str] = {}
     payload: Raw | UnsetType = UNSET
-    timeout: Millis = 30_000
+    timeout: Millis = DEFAULT_TIMEOUT
 
 
 class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):

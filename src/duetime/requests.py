@@ -14,9 +14,9 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime.clock import LATEST, Millis, from_datetime
-from duetime.durations import parse_duration
+from duetime.durations import format_duration, parse_duration
 from duetime.errors import InvalidRequest
-from duetime.model import DEFAULT_GROUP
+from duetime.model import DEFAULT_GROUP, DEFAULT_TIMEOUT
 
 MOST_TAGS = 32
 # Bytes of one timer, whatever settings say. No store takes less: see tests/stores/test_largest.py.
@@ -25,17 +25,24 @@ LARGEST_BODY = 8 * 1024 * 1024
 # Printable text: control characters break logs, headers, and the text columns of some engines.
 # A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.
 _END = r"$(?!\n)"
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
 GROUP_NAME = r"^[A-Za-z0-9_-]+" + _END
-PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
+PRINTABLE = rf"^[^{_CONTROL}]*" + _END
 TIMER_KEY = r"^(?!\.\.?$)" + PRINTABLE[1:]  # "." and ".." vanish from paths
-_NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_GROUP_NAME = re.compile(GROUP_NAME)
+_NOT_PRINTABLE = re.compile(f"[{_CONTROL}]")
 
-Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=PRINTABLE)]
+LONGEST_TEXT = 255
+LONGEST_GROUP = 128
+
+TIMEOUT = format_duration(DEFAULT_TIMEOUT)
+
+Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT, pattern=PRINTABLE)]
 GroupName: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=128,
+        max_length=LONGEST_GROUP,
         pattern=GROUP_NAME,
         description="Letters, digits, `_` and `-`.",
         examples=["billing"],
@@ -70,7 +77,7 @@ TimerKey: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=255,
+        max_length=LONGEST_TEXT,
         pattern=TIMER_KEY,
         description="Your own key for the timer, unique in its group.",
         examples=["user-reminder-123"],
@@ -99,7 +106,7 @@ class HttpCallbackBody(_Body, tag="http"):
     ] = "POST"
     headers: Headers | None = None
     payload: Json | UnsetType = UNSET
-    timeout: Duration = "30s"
+    timeout: Duration = TIMEOUT
 
 
 class NatsCallbackBody(_Body, tag="nats"):
@@ -224,12 +231,18 @@ def _zone(name: str) -> ZoneInfo:
         raise InvalidRequest(f"timezone: '{name}' is not a known time zone") from None
 
 
-def check_text(text: str, field: str, longest: int = 255) -> None:
+def check_text(text: str, field: str, longest: int = LONGEST_TEXT) -> None:
     """Refuse a text that came from a header or a path and that a body could not have had."""
     if not 1 <= len(text) <= longest:
         raise InvalidRequest(f"{field}: must have a length from 1 to {longest}")
     if _NOT_PRINTABLE.search(text):
         raise InvalidRequest(f"{field}: has a character that is not allowed here")
+
+
+def check_group(text: str, field: str) -> None:
+    """Refuse the name of a group that came from a path and that a body could not have had."""
+    if len(text) > LONGEST_GROUP or not _GROUP_NAME.fullmatch(text):
+        raise InvalidRequest(f"{field}: must be up to {LONGEST_GROUP} letters, digits, '_' and '-'")
 
 
 def check_key(text: str, field: str) -> None:

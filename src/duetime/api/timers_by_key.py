@@ -1,7 +1,5 @@
 """Timers by the users' own keys: /groups/{group}/timers/{timer_id}."""
 
-import re
-
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from duetime.api.answers import canceled, detailed, shown
@@ -11,12 +9,10 @@ from duetime.api.request import Request
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
 from duetime.errors import InvalidRequest
 from duetime.model import DEFAULT_GROUP
-from duetime.requests import CreateTimer, check_key
+from duetime.requests import CreateTimer, check_group, check_key
 from duetime.service import Service
 
 PATH = "/groups/{group}/timers/{timer_id:key}"
-
-_GROUP = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class _KeyConvertor(PathConvertor):
@@ -97,7 +93,6 @@ class TimersByKey:
 
 def _key_of(request: Request) -> tuple[str, str]:
     group, timer_id = request.path_params["group"], request.path_params["timer_id"]
-    if not _GROUP.fullmatch(group):
-        raise InvalidRequest("group: must be up to 128 letters, digits, '_' and '-'")
+    check_group(group, "group")
     check_key(timer_id, "timer_id")
     return group, timer_id
