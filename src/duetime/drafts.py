@@ -18,7 +18,7 @@ from duetime.errors import InvalidRequest, PayloadTooLarge
 from duetime.layout import Layout
 from duetime.model import DEFAULT_TIMEOUT, Callback, HttpCallback, NatsCallback, Spec, Timer
 from duetime.requests import (
-    TIMEOUT,
+    USUAL_TIMEOUT,
     CallbackBody,
     CreateTimer,
     NatsCallbackBody,
@@ -160,7 +160,7 @@ def to_callback(body: CallbackBody) -> Callback:
         headers=body.headers or {},
         payload=payload,
         timeout=DEFAULT_TIMEOUT
-        if body.timeout == TIMEOUT
+        if body.timeout == USUAL_TIMEOUT
         else to_millis(body.timeout, "callback.timeout"),
     )
 

@@ -35,7 +35,7 @@ _NOT_PRINTABLE = re.compile(f"[{_CONTROL}]")
 LONGEST_TEXT = 255
 LONGEST_GROUP = 128
 
-TIMEOUT = format_duration(DEFAULT_TIMEOUT)
+USUAL_TIMEOUT = format_duration(DEFAULT_TIMEOUT)  # as users write it
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT, pattern=PRINTABLE)]
 GroupName: TypeAlias = Annotated[
@@ -106,7 +106,7 @@ class HttpCallbackBody(_Body, tag="http"):
     ] = "POST"
     headers: Headers | None = None
     payload: Json | UnsetType = UNSET
-    timeout: Duration = TIMEOUT
+    timeout: Duration = USUAL_TIMEOUT
 
 
 class NatsCallbackBody(_Body, tag="nats"):
