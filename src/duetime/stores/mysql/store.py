@@ -12,7 +12,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.mysql import reads, writes
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.pool import Pool
@@ -31,7 +32,7 @@ T = TypeVar("T")
 QUICK_WITHIN = 3.0
 
 
-class MysqlStore:
+class MysqlStore(BaseStore):
     """Timers in a database of a MySQL server. Nothing is opened before ``migrate``.
 
     With ``must_exist`` the tables are taken as they are, and neither made nor migrated.
@@ -40,6 +41,7 @@ class MysqlStore:
     traits = TRAITS
 
     def __init__(self, address: Address, *, must_exist: bool = False) -> None:
+        super().__init__()
         self._database = address.database
         self._prepare = check_up_to_date if must_exist else migrate
         self._pool = Pool(address, address.pool_size)
@@ -47,22 +49,17 @@ class MysqlStore:
         self._quick = Pool(address, 1, within=QUICK_WITHIN)
         # A search may take long. Some sessions are always left to those who cannot wait.
         self._searching = asyncio.Semaphore(max(address.pool_size // 3, 1))
-        self._is_open = False
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
+    async def _open(self) -> None:
         known = migrations("mysql")
         await self._pool.run(
             lambda session: self._prepare(session, self._database, known), MIGRATE_WITHIN
         )
-        self._is_open = True
 
     async def ping(self) -> None:
         await self._run(reads.ping)
 
-    async def close(self) -> None:
-        self._is_closed = True
+    async def _shut(self) -> None:
         await self._pool.close()
         await self._quick.close()
 
@@ -120,12 +117,6 @@ class MysqlStore:
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._run(writes.purge, shards, before, limit)
 
-    async def announce(self, news: News) -> None:
-        """Nothing: a server of this family has no way to pass news on."""
-
-    def listen(self, hear: Callable[[News], None]) -> None:
-        """Nothing: there will be none."""
-
     async def _run(
         self,
         work: Callable[Concatenate[Session, P], Awaitable[T]],
@@ -152,12 +143,3 @@ class MysqlStore:
     ) -> T:
         self._check_open()
         return await self._quick.run(lambda session: work(session, *args, **kwargs))
-
-    def _check_open(self) -> None:
-        self._check_not_closed()
-        if not self._is_open:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")

@@ -15,6 +15,7 @@ from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.codec import shard_set
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.news import ANNOUNCING, Listener, channel_of, payloads
@@ -34,7 +35,7 @@ T = TypeVar("T")
 QUICK_WITHIN = 3.0
 
 
-class PostgresStore:
+class PostgresStore(BaseStore):
     """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``.
 
     With ``must_exist`` the schema is taken as it is, and neither made nor migrated.
@@ -43,6 +44,7 @@ class PostgresStore:
     traits = TRAITS
 
     def __init__(self, address: Address, *, must_exist: bool = False) -> None:
+        super().__init__()
         self._schema = address.schema
         self._prepare = check_up_to_date if must_exist else migrate
         self._pool = Pool(address, address.pool_size)
@@ -54,22 +56,17 @@ class PostgresStore:
         self._writes = Writes(address.schema, self._reads)
         # A search may take long. Some connections are always left to those who cannot wait.
         self._searching = asyncio.Semaphore(max(address.pool_size // 3, 1))
-        self._is_open = False
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
+    async def _open(self) -> None:
         known = migrations("postgres")
         await self._pool.run(
             lambda connection: self._prepare(connection, self._schema, known), MIGRATE_WITHIN
         )
-        self._is_open = True
 
     async def ping(self) -> None:
         await self._run(self._reads.ping)
 
-    async def close(self) -> None:
-        self._is_closed = True
+    async def _shut(self) -> None:
         await self._listener.close()
         await self._pool.close()
         await self._quick.close()
@@ -166,12 +163,3 @@ class PostgresStore:
     ) -> T:
         self._check_open()
         return await self._quick.run(lambda connection: work(connection, *args, **kwargs))
-
-    def _check_open(self) -> None:
-        self._check_not_closed()
-        if not self._is_open:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
