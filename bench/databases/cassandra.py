@@ -1,7 +1,6 @@
 """Cassandra: a database is a keyspace of its own on a cluster."""
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,13 +12,12 @@ import msgspec
 from bench.aims import AIMS
 from bench.backlog import far_timers
 from bench.bare_cassandra import batches, write
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
+from bench.databases import BareInsert, Extent
+from bench.databases.served import ServedDatabases
 from duetime.model import Status
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.errors import translated
 from duetime.stores.cassandra.session import Session, open_session
-from duetime.stores.cassandra.store import CassandraStore
 from duetime.stores.cassandra.traits import TRAITS
 from duetime.stores.codec import SCALARS
 
@@ -80,50 +78,30 @@ class CassandraKeyspace:
         return Extent(table_mb=sum(row[0] for row in rows) * 1.048576)
 
 
-class CassandraKeyspaces:
-    """Keyspaces on a cluster.
-
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+class CassandraKeyspaces(ServedDatabases):
+    """Keyspaces on a cluster."""
 
     kind = "cassandra"
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
+    database = CassandraKeyspace
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._address = Address.parse(url)
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         with translated():
-            async with _connected(self._address) as session:
+            async with _connected(Address.parse(self._url)) as session:
                 row = session.execute("SELECT release_version FROM system.local").one()
-        disk = {"disk": self._disk} if self._disk else {}
-        return {"cassandra": f"{row[0]}, one node", **disk}
+        return {"cassandra": f"{row[0]}, one node"}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
-
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        keyspace = f"bench_{secrets.token_hex(8)}"
+    def _url_of(self, name: str) -> str:
         server, _, rest = self._url.partition("://")
         place, question, options = rest.partition("?")
-        url = f"{server}://{place.partition('/')[0]}/{keyspace}{question}{options}"
-        store = CassandraStore(Address.parse(url))
-        try:
-            await store.migrate()
-            await store.close()
-            yield CassandraKeyspace(url)
-        finally:
-            async with _connected(self._address) as session:
-                drop = f"DROP KEYSPACE IF EXISTS {keyspace}"
-                await asyncio.to_thread(session.execute, drop, timeout=60)
+        return f"{server}://{place.partition('/')[0]}/{name}{question}{options}"
+
+    async def _drop(self, url: str) -> None:
+        drop = f"DROP KEYSPACE IF EXISTS {Address.parse(url).keyspace}"
+        async with _connected(Address.parse(self._url)) as session:
+            await asyncio.to_thread(session.execute, drop, timeout=60)
 
 
 @asynccontextmanager

@@ -1,7 +1,5 @@
 """DynamoDB: a database is a table of its own."""
 
-import os
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
@@ -9,10 +7,9 @@ from urllib.parse import urlsplit
 
 from bench.aims import AIMS
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
+from bench.databases import BareInsert, Extent
+from bench.databases.served import ServedDatabases
 from duetime import ids
-from duetime.config import load_settings
 from duetime.model import Status
 from duetime.stores.dynamodb import batches
 from duetime.stores.dynamodb.address import Address
@@ -22,7 +19,6 @@ from duetime.stores.dynamodb.items import new_item, text
 from duetime.stores.dynamodb.keys import partition_of
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
-from duetime.stores.dynamodb.store import DynamoStore
 from duetime.stores.dynamodb.traits import TRAITS
 from duetime.stores.dynamodb.wire import Wire
 
@@ -84,45 +80,28 @@ class DynamoTable:
         )
 
 
-class DynamoTables:
-    """Tables of an account, or of DynamoDB Local; ``pid`` is its process, if it is ours."""
+class DynamoTables(ServedDatabases):
+    """Tables of an account, or of DynamoDB Local."""
 
     kind = "dynamodb"
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
+    database = DynamoTable
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         if self._pid is None:
             return {"dynamodb": Address.parse(self._url).region}
-        return {"dynamodb": "DynamoDB Local, which waits for no disk", "disk": self._disk}
+        return {"dynamodb": "DynamoDB Local, which waits for no disk"}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
+    def _url_of(self, name: str) -> str:
+        return urlsplit(self._url)._replace(path=f"/{name}").geturl()
 
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        table = f"bench_{secrets.token_hex(8)}"
-        url = urlsplit(self._url)._replace(path=f"/{table}").geturl()
+    async def _drop(self, url: str) -> None:
         address = Address.parse(url)
-        try:
-            # As a node does, so that what is measured beside the sweep is what users have of it;
-            # with RETENTION=never, which a node reads too, DynamoDB Local looks for no dates.
-            store = DynamoStore(address, load_settings({}, os.environ).retention)
-            await store.migrate()
-            await store.close()
-            yield DynamoTable(url)
-        finally:
-            async with _connected(address) as wire:
-                with suppress(Refused):  # it may not have been made
-                    await wire.call("DeleteTable", {"TableName": table}, WITHIN)
+        async with _connected(address) as wire:
+            with suppress(Refused):  # it may not have been made
+                await wire.call("DeleteTable", {"TableName": address.table}, WITHIN)
 
 
 @asynccontextmanager

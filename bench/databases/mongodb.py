@@ -1,21 +1,18 @@
 """MongoDB: a database is one of its own on a server."""
 
-import secrets
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from itertools import islice
 
 from bench.aims import AIMS
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
+from bench.databases import BareInsert, Extent
+from bench.databases.served import ServedDatabases
 from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import Client, connect, database_of
 from duetime.stores.mongodb.documents import to_document
 from duetime.stores.mongodb.errors import translated
-from duetime.stores.mongodb.store import MongodbStore
 from duetime.stores.mongodb.traits import TRAITS
 
 AT_ONCE = 5_000
@@ -54,54 +51,35 @@ class MongodbDatabase:
         return Extent(table_mb=told["storageSize"] / 1e6, index_mb=told["indexSize"] / 1e6)
 
 
-class MongodbDatabases:
-    """Databases on a server.
-
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+class MongodbDatabases(ServedDatabases):
+    """Databases on a server."""
 
     kind = "mongodb"
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
     bare_ways = ("bare pymongo, insert_many",)
-    can_be_shared = True
+    database = MongodbDatabase
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         with translated():
             async with connect(Address.parse(self._url)) as client:
                 version = (await client.server_info())["version"]
                 told = await client.admin.command("serverStatus")
         cache = told["wiredTiger"]["cache"]["maximum bytes configured"] / 2**30
-        disk = {"disk": self._disk} if self._disk else {}
-        return {
-            "mongodb": f"{version}, w=majority, synchronous journal, cache={cache:.2g} GB",
-            **disk,
-        }
+        return {"mongodb": f"{version}, w=majority, synchronous journal, cache={cache:.2g} GB"}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
-
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
+    def _url_of(self, name: str) -> str:
         place, _, options = self._url.partition("?")
-        url = f"{place.rpartition('/')[0]}/bench_{secrets.token_hex(8)}?{options}"
+        return f"{place.rpartition('/')[0]}/{name}?{options}"
+
+    async def _settle(self, url: str) -> None:
+        async with connect(Address.parse(url)) as client:
+            await _checkpoint(client)
+
+    async def _drop(self, url: str) -> None:
         address = Address.parse(url)
-        try:
-            store = MongodbStore(address)
-            await store.migrate()
-            await store.close()
-            async with connect(address) as client:
-                await _checkpoint(client)
-            yield MongodbDatabase(url)
-        finally:
-            async with connect(address) as client:
-                await client.drop_database(address.database)
+        async with connect(address) as client:
+            await client.drop_database(address.database)
 
 
 async def _checkpoint(client: Client) -> None:

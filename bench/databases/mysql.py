@@ -1,6 +1,5 @@
 """MySQL and MariaDB: a database of its own on a server."""
 
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -8,15 +7,14 @@ from urllib.parse import urlsplit
 
 from bench.aims import AIMS
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
+from bench.databases import BareInsert, Extent
+from bench.databases.served import ServedDatabases
 from duetime.model import Status
 from duetime.stores.mysql import statements
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.errors import translated
 from duetime.stores.mysql.literals import listed, text
 from duetime.stores.mysql.session import Session, connect
-from duetime.stores.mysql.store import MysqlStore
 from duetime.stores.mysql.traits import TRAITS
 
 AT_ONCE = 5_000
@@ -77,25 +75,16 @@ class MysqlDatabase:
         return Extent(table_mb=int(table) / 1e6, index_mb=int(index) / 1e6)
 
 
-class MysqlDatabases:
-    """Databases on a server.
-
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+class MysqlDatabases(ServedDatabases):
+    """Databases on a server."""
 
     kind = "mysql"
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
+    database = MysqlDatabase
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         with translated():
             async with _connected(Address.parse(self._url)) as session:
                 [(version,)] = await session.rows("SELECT version()")
@@ -103,27 +92,20 @@ class MysqlDatabases:
                     f"SHOW VARIABLES WHERE Variable_name IN {listed(map(text, SHOWN))}"
                 )
         settings = [f"{name.decode()}={value.decode()}" for name, value in shown]
-        disk = {"disk": self._disk} if self._disk else {}
-        return {"mysql": ", ".join([version.decode(), *settings]), **disk}
+        return {"mysql": ", ".join([version.decode(), *settings])}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
+    def _url_of(self, name: str) -> str:
+        return urlsplit(self._url)._replace(path=f"/{name}").geturl()
 
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        name = f"bench_{secrets.token_hex(8)}"
-        server = Address.parse(self._url)
-        url = urlsplit(self._url)._replace(path=f"/{name}").geturl()
-        async with _connected(server) as session:
-            await session.ask(f"CREATE DATABASE {name}")
-        try:
-            store = MysqlStore(Address.parse(url))
-            await store.migrate()
-            await store.close()
-            yield MysqlDatabase(url)
-        finally:
-            async with _connected(server) as session:
-                await session.ask(f"DROP DATABASE {name}")
+    async def _create(self, url: str) -> None:
+        await self._ask(f"CREATE DATABASE {Address.parse(url).database}")
+
+    async def _drop(self, url: str) -> None:
+        await self._ask(f"DROP DATABASE {Address.parse(url).database}")
+
+    async def _ask(self, statement: str) -> None:
+        async with _connected(Address.parse(self._url)) as session:
+            await session.ask(statement)
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """PostgreSQL: a database is a schema of its own on a server."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
@@ -10,14 +9,13 @@ import asyncpg
 
 from bench.aims import AIMS
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
+from bench.databases import BareInsert, Extent
 from bench.databases.postgres_rows import TABLES
-from bench.usage import tree_cpu_seconds
+from bench.databases.served import ServedDatabases
 from duetime.model import Status
 from duetime.stores.codec import to_columns
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.errors import translated
-from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.postgres.traits import TRAITS
 
 AT_ONCE = 20_000
@@ -92,54 +90,34 @@ class PostgresSchema:
         return Extent(table_mb=int(table) / 1e6, index_mb=int(index) / 1e6, dead_rows=int(dead))
 
 
-class PostgresSchemas:
-    """Schemas on a server.
-
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+class PostgresSchemas(ServedDatabases):
+    """Schemas on a server."""
 
     kind = "postgres"
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
     bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
-
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
-        with translated():
-            return await self._describe()
+    database = PostgresSchema
 
     async def _describe(self) -> dict[str, str]:
-        async with _connected(Address.parse(self._url)) as connection:
-            version = await connection.fetchval("SHOW server_version")
-            settings = [f"{name}={await connection.fetchval(f'SHOW {name}')}" for name in SHOWN]
-        disk = {"disk": self._disk} if self._disk else {}
-        return {"postgresql": ", ".join([version, *settings]), **disk}
+        with translated():
+            async with _connected(Address.parse(self._url)) as connection:
+                version = await connection.fetchval("SHOW server_version")
+                settings = [f"{name}={await connection.fetchval(f'SHOW {name}')}" for name in SHOWN]
+        return {"postgresql": ", ".join([version, *settings])}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
-
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        schema = f"bench_{secrets.token_hex(8)}"
+    def _url_of(self, name: str) -> str:
         # Of an option that is there twice, the last counts.
-        url = f"{self._url}{'&' if '?' in self._url else '?'}schema={schema}"
+        return f"{self._url}{'&' if '?' in self._url else '?'}schema={name}"
+
+    async def _settle(self, url: str) -> None:
+        async with _connected(Address.parse(url)) as connection:
+            await _checkpoint(connection)
+
+    async def _drop(self, url: str) -> None:
         address = Address.parse(url)
-        try:
-            store = PostgresStore(address)
-            await store.migrate()
-            await store.close()
-            async with _connected(address) as connection:
-                await _checkpoint(connection)
-            yield PostgresSchema(url)
-        finally:
-            async with _connected(address) as connection:
-                await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        async with _connected(address) as connection:
+            await connection.execute(f"DROP SCHEMA IF EXISTS {address.schema} CASCADE")
 
 
 @asynccontextmanager

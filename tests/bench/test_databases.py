@@ -13,7 +13,7 @@ from duetime.model import Status
 from duetime.stores import Query
 from duetime.stores.opening import open_store
 from duetime.stores.postgres.address import Address
-from tests.servers.value import value
+from tests.servers.postgres import postgres_value
 
 KINDS = ("sqlite", "postgres-18", "mongodb")
 
@@ -91,8 +91,8 @@ async def test_a_schema_is_dropped_whatever_happens(server_url):
             schema = Address.parse(database.url).schema
             raise KeyboardInterrupt
     assert schema.startswith("bench_")
-    assert await value(url, f"select to_regnamespace('{schema}')") is None
-    assert await value(url, "select to_regnamespace('theirs')") is None
+    assert await postgres_value(url, f"select to_regnamespace('{schema}')") is None
+    assert await postgres_value(url, "select to_regnamespace('theirs')") is None
 
 
 async def test_the_description_says_what_makes_figures_comparable(databases):

@@ -10,7 +10,7 @@ from duetime.stores.mongodb import address
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.store import MongodbStore
 from duetime.stores.opening import Options, open_store
-from tests.servers.postgres import AUTHORITY
+from tests.servers.certificates import AUTHORITY
 
 HERE = "mongodb://ann:s3cret@db.example:6432/timers"
 
