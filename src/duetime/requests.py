@@ -1,4 +1,4 @@
-"""What users send: the bodies of requests, checked, and turned into the model.
+"""What users send: the bodies of requests, and how what is in them is read and checked.
 
 These types are the one source of what is accepted: they decode the requests, their constraints
 make the error messages, and the API's description is generated from them. Every message names
@@ -6,9 +6,7 @@ the field that is wrong.
 """
 
 import re
-from contextlib import suppress
 from datetime import datetime
-from hashlib import blake2b
 from typing import Annotated, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -18,8 +16,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from duetime.clock import LATEST, Millis, from_datetime
 from duetime.durations import parse_duration
 from duetime.errors import InvalidRequest
-from duetime.model import DEFAULT_GROUP, Callback, HttpCallback, NatsCallback
-from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
+from duetime.model import DEFAULT_GROUP
 
 MOST_TAGS = 32
 # Bytes of one timer, whatever settings say. No store takes less: see tests/stores/test_largest.py.
@@ -176,44 +173,7 @@ class Batch(_Body):
     timers: Annotated[list[Raw], Meta(min_length=1, max_length=10_000)]
 
 
-# From bodies to the model ---------------------------------------------------------------------
-
-
-def to_callback(body: CallbackBody) -> Callback:
-    """The callback as the model knows it."""
-    payload = UNSET if body.payload is UNSET else body.payload.copy()
-    if isinstance(body, NatsCallbackBody):
-        return NatsCallback(
-            topic=body.topic,
-            key=body.key,
-            headers=body.headers or {},
-            payload=payload,
-            jetstream=body.jetstream,
-        )
-    return HttpCallback(
-        url=body.url,
-        method=body.method,
-        headers=body.headers or {},
-        payload=payload,
-        timeout=30_000 if body.timeout == "30s" else to_millis(body.timeout, "callback.timeout"),
-    )
-
-
-def to_retry_policy(body: RetryPolicyBody | None) -> RetryPolicy:
-    """The retry policy as the model knows it."""
-    if body is None:
-        return SINGLE_ATTEMPT
-    field = "retry_policy."
-    return RetryPolicy(
-        max_attempts=body.max_attempts,
-        initial_interval=to_millis(body.initial_interval, field + "initial_interval"),
-        backoff_multiplier=body.backoff_multiplier,
-        max_interval=to_millis(body.max_interval, field + "max_interval"),
-        max_duration=None
-        if body.max_duration is None
-        else to_millis(body.max_duration, field + "max_duration"),
-        jitter=body.jitter,
-    )
+# Reading and checking what is in them ---------------------------------------------------------
 
 
 def to_millis(duration: str, field: str) -> Millis:
@@ -277,14 +237,3 @@ def check_key(text: str, field: str) -> None:
     check_text(text, field)
     if text in {".", ".."}:
         raise InvalidRequest(f"{field}: must not be '.' or '..', which vanish from paths")
-
-
-def fingerprint(body: CreateTimer) -> str:
-    """A digest of what was asked for, to tell a repeated request from another one.
-
-    The correlation id is left out: a client that tries again may well be given a new one.
-    """
-    written = msgspec.json.encode(msgspec.structs.replace(body, correlation_id=None))
-    with suppress(msgspec.ValidationError):  # a number beyond any range is compared as written
-        written = msgspec.json.encode(msgspec.json.decode(written), order="sorted")
-    return blake2b(written, digest_size=16).hexdigest()

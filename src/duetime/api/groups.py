@@ -5,7 +5,8 @@ import re
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from duetime.api.envelope import Reply
-from duetime.api.operation import Operation, Request
+from duetime.api.operation import Operation
+from duetime.api.request import Request
 from duetime.api.timers import canceled, correlation_id_of, etag, if_match
 from duetime.api.views import CanceledView, TimerDetailView, TimerView, detail_view, view
 from duetime.errors import InvalidRequest

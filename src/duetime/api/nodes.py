@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Meta
 
 from duetime.api.envelope import Reply
-from duetime.api.operation import Operation, Request
+from duetime.api.operation import Operation
+from duetime.api.request import Request
 from duetime.api.views import Instant
 from duetime.clock import to_rfc3339
 from duetime.nodes import NodeState, NodeStatus, ranges

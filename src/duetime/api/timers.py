@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from duetime import ids
-from duetime.api.envelope import Reply, failure
-from duetime.api.operation import Operation, Request
+from duetime.api.envelope import Code, Reply, failure
+from duetime.api.operation import Operation
+from duetime.api.request import Request
 from duetime.api.views import (
     AttemptListView,
     BatchItemView,
@@ -39,7 +40,7 @@ from duetime.requests import (
     check_text,
     to_time,
 )
-from duetime.service import Service
+from duetime.service import Answer, Service
 from duetime.stores import Query
 
 PlaceT = TypeVar("PlaceT")
@@ -190,7 +191,7 @@ class Timers:
     async def create_batch(self, request: Request) -> Reply:
         if request.header("Idempotency-Key") is not None:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
-        items = request.decode_unread(Batch).timers
+        items = request.decode_outline(Batch).timers
         answers = await self._service.create_many(
             request.tenant,
             (self._item(request, bytes(item)) for item in items),
@@ -258,7 +259,7 @@ class Timers:
         """Tell whether to count: as asked, or on first pages where the engine can."""
         if given.total is not None:
             return given.total
-        return given.cursor is None and self._service.traits.counts
+        return given.cursor is None and self._service.counts
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get(request.tenant, _id_of(request))
@@ -360,13 +361,13 @@ def _id_of(request: Request) -> str:
     return given
 
 
-def _batch_item(answer: tuple[Timer, bool] | DuetimeError) -> BatchItemView:
+def _batch_item(answer: Answer) -> BatchItemView:
     if isinstance(answer, DuetimeError):
         reply = failure(answer)
         return BatchItemView(reply.code, reply.message, None)
     timer, is_new = answer
     message = "timer created successfully" if is_new else "timer exists already"
-    return BatchItemView(0, message, view(timer))
+    return BatchItemView(Code.OK, message, view(timer))
 
 
 def _time(given: str | None, field: str) -> int | None:

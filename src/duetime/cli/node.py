@@ -30,7 +30,7 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
-from duetime.layout import agree_on_shards
+from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import step_over
 from duetime.service import Service
@@ -84,7 +84,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             clock,
             engine=engine,
             min_delay=settings.min_delay,
-            num_shards=num_shards,
+            layout=Layout(num_shards),
             max_timer=settings.max_body_bytes,
         )
         app = create_app(
