@@ -20,7 +20,7 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
-from duetime.engine.loop import Loop, Trouble
+from duetime.engine.loop import Loop, Step, Trouble
 from duetime.engine.members import Members, always_admitted
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
@@ -64,9 +64,19 @@ class Engine:
     ) -> None:
         self._store = store
         self._clock = clock
+        trouble = Trouble(clock)
+        self._dispatching = Loop("dispatcher", clock, trouble)
+        self._reading = Loop("reader", clock, trouble, then=self._dispatching.wake)
+        self._committing = Loop("committer", clock, trouble)
+        self._inheriting = Loop("heir", clock, trouble, then=self._dispatching.wake)
+        self._telling = Loop("herald", clock, trouble)
+        self._cleaning = Loop("janitor", clock, trouble)
         self.agenda = Agenda()
         self.targets = Targets(
-            per_target=target_concurrency, total=max_in_flight, on_room=self._on_room
+            per_target=target_concurrency,
+            total=max_in_flight,
+            on_room=self._reading.wake,
+            on_free_place=self._dispatching.wake,
         )
         self.members = Members(
             node,
@@ -77,6 +87,7 @@ class Engine:
             on_death=self._on_death,
             readmit=readmit,
         )
+        self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
         self.is_barred = asyncio.Event()  # it may not go on: all that is left is to stop
         self.committer = Committer(
             store,
@@ -84,9 +95,9 @@ class Engine:
             claim_for=claim_for,
             lease=lambda: self.members.lease,
             on_written=self.notice,
-            wake=self._on_outcomes,
+            wake=self._committing.wake,
         )
-        self.herald = Herald(store, wake=self._on_news)
+        self.herald = Herald(store, wake=self._telling.wake)
         self.reader = Reader(
             store,
             clock,
@@ -94,6 +105,7 @@ class Engine:
             shards=lambda: self.members.shards,
             is_in_hand=self._is_in_hand,
             turned_away=lambda: self.targets.turned_away,
+            has_recalled=lambda: self.targets.has_recalled,
             recalled=self.targets.recalled,
             pass_on=self.herald.tell,
             poll_every=poll_every,
@@ -105,6 +117,7 @@ class Engine:
             shards=lambda: self.members.shards,
             is_in_hand=self._is_in_hand,
             still_dead=self.members.still_dead,
+            wake=self._inheriting.wake,
         )
         self.dispatcher = Dispatcher(
             node,
@@ -116,31 +129,20 @@ class Engine:
             committer=self.committer,
             claim_for=claim_for,
             lease=lambda: self.members.lease,
-            on_free_place=self._on_free_place,
         )
         self.janitor = Janitor(
             store, clock, shards=lambda: self.members.shards, retention=retention
         )
-        trouble = Trouble(clock)
-        self._reading = Loop("reader", self._read, clock, trouble)
-        self._dispatching = Loop("dispatcher", self.dispatcher.step, clock, trouble)
-        self._committing = Loop("committer", self._commit, clock, trouble)
-        self._meeting = Loop(
-            "members", self._meet, clock, trouble, longest_pause=self.members.beat_every
-        )
-        self._inheriting = Loop("heir", self._inherit, clock, trouble)
-        self._telling = Loop("herald", self.herald.step, clock, trouble)
-        self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
         self._is_starting = True  # timers that are due; False at the end of a stop
-        self._loops = [
-            self._reading,
-            self._dispatching,
-            self._committing,
-            self._meeting,
-            self._inheriting,
-            self._telling,
-            self._cleaning,
-        ]
+        self._steps: dict[Loop, Step] = {
+            self._reading: self.reader.step,
+            self._dispatching: self.dispatcher.step,
+            self._committing: self._commit,
+            self._meeting: self._meet,
+            self._inheriting: self.heir.step,
+            self._telling: self.herald.step,
+            self._cleaning: self.janitor.step,
+        }
 
     def notice(self, timer: Timer) -> None:
         """Take note of a timer that was just written, so that it need not be found by a poll.
@@ -160,7 +162,7 @@ class Engine:
         due = (self.agenda.next_at(), self.targets.oldest_waiting())
         oldest = min((at for at in due if at is not None), default=now)
         return EngineStatus(
-            alive=all(loop.is_late_by() < STALLED for loop in self._loops),
+            alive=all(loop.is_late_by() < STALLED for loop in self._steps),
             writable=self.members.is_writing,
             behind_ms=max(now - oldest, 0),
         )
@@ -201,8 +203,8 @@ class Engine:
         """Work until stopped."""
         self._store.listen(self.hear)
         async with asyncio.TaskGroup() as group:
-            for loop in self._loops:
-                group.create_task(loop.run(), name=loop.part)
+            for loop, step in self._steps.items():
+                group.create_task(loop.run(step), name=loop.part)
 
     async def stop(self, drain_for: float) -> None:
         """Hand over to the other nodes, then claim nothing more, finish what is under way within
@@ -285,11 +287,6 @@ class Engine:
             await self._clock.wait(all_ended, LAST_CHANCE)
         waiting.cancel()
 
-    async def _read(self) -> float:
-        pause = await self.reader.step()
-        self._dispatching.wake()
-        return pause
-
     async def _meet(self) -> float:
         before = self.members.shards
         try:
@@ -303,33 +300,13 @@ class Engine:
         self._dispatching.wake()  # it sleeps while there is no lease
         return pause
 
-    async def _inherit(self) -> float:
-        pause = await self.heir.step()
-        self._dispatching.wake()
-        return pause
-
     async def _commit(self) -> float:
         if (pause := self.committer.gathering()) > 0:
             return pause
         return await self.committer.step()
 
-    def _on_outcomes(self) -> None:
-        self._committing.wake()
-
     def _on_death(self, dead: dict[str, Millis]) -> None:
         self.heir.inherit(dead)
-        self._inheriting.wake()
-
-    def _on_news(self) -> None:
-        self._telling.wake()
-
-    def _on_room(self) -> None:
-        self.reader.call()
-        self._reading.wake()
-
-    def _on_free_place(self) -> None:
-        if self.dispatcher.is_full or self.targets.has_serveable():
-            self._dispatching.wake()
 
     def _is_left_to_others(self, timer: Timer) -> bool:
         if self.members.is_mine(timer.id):

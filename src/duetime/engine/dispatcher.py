@@ -39,7 +39,6 @@ class Dispatcher:
         committer: Committer,
         claim_for: Millis,
         lease: Callable[[], Lease],
-        on_free_place: Callable[[], None],
         largest: int = 500,
     ) -> None:
         self._node = node
@@ -51,12 +50,10 @@ class Dispatcher:
         self._committer = committer
         self._claim_for = claim_for
         self._lease = lease
-        self._on_free_place = on_free_place
         self._largest = largest
         self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
-        self.is_full = False
 
     async def step(self) -> float:
         """Claim a batch of what is due, and start sending what was won."""
@@ -79,9 +76,8 @@ class Dispatcher:
         return self._pause()
 
     def _pause(self) -> float:
-        self.is_full = self._targets.free <= 0  # a place that becomes free wakes us
-        if not self.is_full and self._targets.has_serveable():
-            return 0
+        if self._targets.free > 0 and self._targets.has_serveable():
+            return 0  # on a node that is full, the next place that becomes free wakes us
         next_at = self._agenda.next_at()
         if next_at is None:
             return LONGEST_SLEEP
@@ -104,7 +100,7 @@ class Dispatcher:
                 claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
                 self._depart(name, claim)
             else:
-                self._give_back(name, timer)
+                self._targets.leave(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
         if timer.status is Status.EXECUTING:  # whoever claimed it is gone, or let the claim run out
@@ -125,10 +121,10 @@ class Dispatcher:
         """
         other = self._doubtful.get(claim.timer.id)
         if other is not None and other[1].timer.version > claim.timer.version:
-            self._give_back(name, claim.timer)
+            self._targets.leave(name, claim.timer)
             return
         if other is not None:
-            self._give_back(other[0], other[1].timer)
+            self._targets.leave(other[0], other[1].timer)
         self._doubtful[claim.timer.id] = (name, claim)
 
     def is_claiming(self, id_: str) -> bool:
@@ -145,7 +141,7 @@ class Dispatcher:
     def _hand_back(self, claims: list[tuple[str, Claim]]) -> None:
         for name, claim in claims:
             self._committer.end(claim, _NOT_STARTED)
-            self._give_back(name, claim.timer)
+            self._targets.leave(name, claim.timer)
 
     def _depart(self, name: str, claim: Claim) -> None:
         self._committer.hold(claim)
@@ -161,11 +157,6 @@ class Dispatcher:
         finally:
             self._committer.end(claim, outcome)
             self._targets.end(name, claim.timer, outcome.kind)
-            self._on_free_place()
-
-    def _give_back(self, name: str, timer: Timer) -> None:
-        self._targets.leave(name, timer)
-        self._on_free_place()
 
     async def _look_again(self) -> None:
         """Find out which of the claims whose write failed have landed."""
@@ -178,4 +169,4 @@ class Dispatcher:
             if timer is not None and claim.is_as_stored(timer) and not is_held:
                 self._depart(name, claim)
             else:  # the reader will come across it again
-                self._give_back(name, claim.timer)
+                self._targets.leave(name, claim.timer)

@@ -31,6 +31,7 @@ class Heir:
         shards: Callable[[], Collection[int]],
         is_in_hand: Callable[[str, int], bool],
         still_dead: Callable[[], Awaitable[Collection[str]]],
+        wake: Callable[[], None],
         page: int = 1_000,
     ) -> None:
         self._store = store
@@ -39,6 +40,7 @@ class Heir:
         self._shards = shards
         self._is_in_hand = is_in_hand
         self._still_dead = still_dead
+        self._wake = wake
         self._page = page
         self._dead: frozenset[str] = frozenset()
         self._place = Due(0, "")
@@ -52,6 +54,7 @@ class Heir:
         now = self._clock.now()
         self._dead = frozenset(dead)
         self._place, self._until = Due(now, ""), now + 2 * max(dead.values(), default=0)
+        self._wake()
 
     async def step(self) -> float:
         """Look through a page of the due index."""

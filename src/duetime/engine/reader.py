@@ -39,6 +39,7 @@ class Reader:
         shards: Callable[[], Collection[int]],
         is_in_hand: Callable[[str, int], bool],
         turned_away: Callable[[], int],
+        has_recalled: Callable[[], bool],
         recalled: Callable[[], list[Waking]],
         pass_on: Callable[[Waking], None],
         poll_every: float,
@@ -52,6 +53,7 @@ class Reader:
         self._is_in_hand = is_in_hand
         self._turned_away = turned_away
         self._turned_away_before = 0
+        self._has_recalled = has_recalled
         self._recalled = recalled
         self._pass_on = pass_on
         self._has_refused = False  # in this pass, for want of room
@@ -64,7 +66,6 @@ class Reader:
         self._behind: Due | None = None
         self._heard: list[Waking] = []
         self._poll_at = -math.inf  # on the monotonic clock
-        self._is_called = False
 
     def notice(self, timer: Timer) -> bool:
         """Take note of a timer that was just written; tells whether it is on the agenda now."""
@@ -90,19 +91,14 @@ class Reader:
         del self._heard[MOST_HEARD:]
         return bool(self._heard)
 
-    def call(self) -> None:
-        """Ask for more than the news in the next pass."""
-        self._is_called = True
-
     async def step(self) -> float:
         """Read what was announced, and if it is time for it, look at the store as well."""
         shards = self._shards()
         heard, self._heard = self._heard, []
-        has_time = self._clock.monotonic() < self._poll_at and not self._is_called
+        has_time = self._clock.monotonic() < self._poll_at and not self._has_recalled()
         if heard and has_time and shards is self._read_shards:
             await self._note_down(heard, self._clock.now())
         else:
-            self._is_called = False
             pause = await self._poll(shards, heard)
             self._poll_at = self._clock.monotonic() + pause
         return max(self._poll_at - self._clock.monotonic(), 0)

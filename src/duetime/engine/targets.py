@@ -75,12 +75,14 @@ class Targets:
         queue: int = 1_000,
         shared: int = 10_000,
         on_room: Callable[[], None] = lambda: None,
+        on_free_place: Callable[[], None] = lambda: None,
     ) -> None:
         self._per_target = per_target
         self._total = total
         self._queue = queue
         self._shared = shared  # up to so many in all, queues may be longer
         self._on_room = on_room  # called when those that were turned away may come again
+        self._on_free_place = on_free_place  # called when somebody may be waiting for it
         self._targets: dict[str, Target] = {}
         self._remembered: dict[str, int] = {}  # the places of receivers that are not among them
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
@@ -101,6 +103,11 @@ class Targets:
     def is_waiting(self, id_: str, version: int) -> bool:
         """Tell whether a timer stands in a queue here as it is now, or newer; or did not fit in."""
         return self._waiting.get(id_, 0) >= version or self._away.get(id_, 0) >= version
+
+    @property
+    def has_recalled(self) -> bool:
+        """Tell whether some of those that were turned away may come again."""
+        return bool(self._recalled)
 
     def recalled(self) -> list[Waking]:
         """Take those that were turned away and may come again."""
@@ -177,6 +184,7 @@ class Targets:
     def leave(self, name: str, timer: Timer) -> None:
         """Give back a place that was not used."""
         target = self._targets[name]
+        was_full = self.free <= 0
         target.under_way -= 1
         self.under_way -= 1
         self._load -= timer.weight
@@ -190,6 +198,8 @@ class Targets:
             self._remember(target)
         if self._squeezed:  # one place has become free, so one of them is looked at, in turn
             self._note_serveable(next(iter(self._squeezed.values())))
+        if was_full or self._serveable:
+            self._on_free_place()
 
     def oldest_waiting(self) -> Millis | None:
         """When the timer that has waited longest was due."""
