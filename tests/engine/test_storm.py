@@ -216,7 +216,7 @@ async def settled(store: MemoryStore, service: Service) -> None:
 
 def counters(engine: Engine) -> list[int]:
     """All that must be zero when nothing is left to do."""
-    crowd, departures = engine.targets, engine.dispatcher._departures
+    crowd, departures = engine.targets, engine.departures
     lanes = (engine.agenda._in_time, engine.agenda._backlog)
     return [
         crowd.under_way,

@@ -16,6 +16,7 @@ from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
+from duetime.engine.departures import Departures
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
@@ -34,9 +35,6 @@ log = logging.getLogger("duetime.engine")
 
 # A part that has made no pass for so long, in seconds, is not alive.
 STALLED = 15.0
-
-# How long, in seconds, a callback that was told to end may take to do so.
-LAST_CHANCE = 1.0
 
 # A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
 IMMINENT: Millis = 20
@@ -119,6 +117,7 @@ class Engine:
             still_dead=self.members.still_dead,
             wake=self._inheriting.wake,
         )
+        self.departures = Departures(clock, sender, targets=self.targets, committer=self.committer)
         self.dispatcher = Dispatcher(
             node,
             store,
@@ -127,6 +126,7 @@ class Engine:
             agenda=self.agenda,
             targets=self.targets,
             committer=self.committer,
+            departures=self.departures,
             claim_for=claim_for,
             lease=lambda: self.members.lease,
         )
@@ -224,7 +224,7 @@ class Engine:
         await self._leave(drain_for)
         with suppress(StoreError):
             await self.dispatcher.stop()
-        await self._finish_under_way(drain_for)
+        await self.departures.finish(drain_for)
         await self._leave(drain_for)  # if the store has failed so far
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
@@ -272,20 +272,6 @@ class Engine:
                     len(self.committer),
                 )
             return
-
-    async def _finish_under_way(self, seconds: float) -> None:
-        tasks = [claim.task for claim in self.committer.under_way if claim.task is not None]
-        if not tasks:
-            return
-        log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, len(tasks))
-        all_ended = asyncio.Event()
-        waiting = asyncio.ensure_future(asyncio.wait(tasks))
-        waiting.add_done_callback(lambda _: all_ended.set())
-        if not await self._clock.wait(all_ended, seconds):
-            handed_back = [task for task in tasks if task.cancel()]
-            log.info("stopping: handing back %d callbacks", len(handed_back))
-            await self._clock.wait(all_ended, LAST_CHANCE)
-        waiting.cancel()
 
     async def _meet(self) -> float:
         before = self.members.shards

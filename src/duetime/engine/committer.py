@@ -5,54 +5,19 @@ under way. Both are changes of the same rows by the same node, so one pass does 
 never race each other.
 """
 
-import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from duetime import model
 from duetime.clock import Clock, Millis
+from duetime.engine.claim import Claim
 from duetime.engine.lease import Lease
-from duetime.model import Kind, Outcome, Status, Timer
+from duetime.model import Kind, Outcome, Timer
 from duetime.stores import Change, Store
 
 # How long, in seconds, the first outcome of a batch waits for more to share its write.
 GATHER_FOR = 0.02
-
-
-class Claim(msgspec.Struct):
-    """An attempt that this node has begun and not yet written down."""
-
-    timer: Timer  # as stored, executing
-    holds_until: float  # on the monotonic clock; later than that, nothing may be sent
-    lease: Lease = msgspec.field(default_factory=Lease)  # under which it was made, or renewed
-    task: asyncio.Task[None] | None = None
-    outcome: Outcome | None = None
-
-    def may_be_sent(self, now: Millis, monotonic: float) -> bool:
-        """Tell whether nobody else can have taken it up.
-
-        The wall clock is asked as well: on a machine that was suspended, the other one may have
-        stood still.
-        """
-        has_run_out = self.timer.wake_at is not None and now >= self.timer.wake_at
-        return monotonic < self.holds_until and self.lease.holds(monotonic) and not has_run_out
-
-    def is_as_stored(self, stored: Timer) -> bool:
-        """Tell whether this very claim has landed: of this version, with what it says to send."""
-        return stored.version == self.timer.version and self.is_same_attempt(stored)
-
-    def is_same_attempt(self, stored: Timer | None) -> bool:
-        """Tell whether the stored row still is this claim, whatever its version."""
-        return (
-            stored is not None
-            and stored.status is Status.EXECUTING
-            and stored.progress.claimed_by == self.timer.progress.claimed_by
-            and stored.progress.attempt == self.timer.progress.attempt
-            and stored.progress.occurrence == self.timer.progress.occurrence
-        )
 
 
 class Committer:

@@ -1,4 +1,4 @@
-"""The dispatcher starts what is due: it claims timers in batches and hands each to its sender.
+"""The dispatcher starts what is due: it claims timers in batches, and lets depart what was won.
 
 A claim is a compare-and-set of the row to ``executing``. Whoever wins it may send, until the
 claim runs out on its own monotonic clock, or the lease under which it was made; whoever loses it
@@ -11,7 +11,8 @@ from duetime import model
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
-from duetime.engine.committer import Claim, Committer
+from duetime.engine.claim import Claim
+from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
 from duetime.engine.lease import Lease
 from duetime.engine.targets import Targets
@@ -20,8 +21,6 @@ from duetime.stores import Change, Store
 
 # The wall clock may be set: never sleep longer than this on what it said.
 LONGEST_SLEEP = 1.0
-
-_NOT_STARTED = Outcome(kind=Kind.UNSENT, error="its receiver had no place free")
 
 
 class Dispatcher:
@@ -37,6 +36,7 @@ class Dispatcher:
         agenda: Agenda,
         targets: Targets,
         committer: Committer,
+        departures: Departures,
         claim_for: Millis,
         lease: Callable[[], Lease],
         largest: int = 500,
@@ -48,10 +48,10 @@ class Dispatcher:
         self._agenda = agenda
         self._targets = targets
         self._committer = committer
+        self._departures = departures
         self._claim_for = claim_for
         self._lease = lease
         self._largest = largest
-        self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
 
@@ -59,7 +59,7 @@ class Dispatcher:
         """Claim a batch of what is due, and start sending what was won."""
         if self._doubtful:
             await self._look_again()
-        self._hand_back(self._departures.take_back())
+        self._departures.hand_back()
         if not self._lease().holds(self._clock.monotonic()):
             return LONGEST_SLEEP  # nothing could be sent; the next heartbeat wakes us
         now = self._clock.now()
@@ -98,7 +98,7 @@ class Dispatcher:
         for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
             if is_ours and change.new.status is Status.EXECUTING:
                 claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
-                self._depart(name, claim)
+                self._departures.depart(name, claim)
             else:
                 self._targets.leave(name, timer)
 
@@ -133,30 +133,10 @@ class Dispatcher:
 
     async def stop(self) -> None:
         """Hand back what was claimed and has not been started."""
-        self._hand_back(self._departures.take_back(0))
+        self._departures.hand_back(0)
         if self._doubtful:
             await self._look_again()
-            self._hand_back(self._departures.take_back(0))
-
-    def _hand_back(self, claims: list[tuple[str, Claim]]) -> None:
-        for name, claim in claims:
-            self._committer.end(claim, _NOT_STARTED)
-            self._targets.leave(name, claim.timer)
-
-    def _depart(self, name: str, claim: Claim) -> None:
-        self._committer.hold(claim)
-        self._departures.depart(name, claim)
-
-    async def _deliver(self, name: str, claim: Claim) -> None:
-        outcome = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
-        try:
-            outcome = await self._sender.send(
-                claim.timer,
-                lambda: claim.may_be_sent(self._clock.now(), self._clock.monotonic()),
-            )
-        finally:
-            self._committer.end(claim, outcome)
-            self._targets.end(name, claim.timer, outcome.kind)
+            self._departures.hand_back(0)
 
     async def _look_again(self) -> None:
         """Find out which of the claims whose write failed have landed."""
@@ -167,6 +147,6 @@ class Dispatcher:
             # copy of the timer that was read before it can have come this far, and lost.
             is_held = self._committer.holds(claim.timer.id)
             if timer is not None and claim.is_as_stored(timer) and not is_held:
-                self._depart(name, claim)
+                self._departures.depart(name, claim)
             else:  # the reader will come across it again
                 self._targets.leave(name, claim.timer)
