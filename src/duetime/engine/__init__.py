@@ -228,9 +228,9 @@ class Engine:
         await self._leave(drain_for)  # if the store has failed so far
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
-        await self._write_the_rest()
+        await self.committer.write_the_rest()
         self._telling.stop()
-        await self._tell_the_rest()
+        await self.herald.tell_the_rest()
 
     async def _hand_over(self, drain_for: float) -> float:
         """Leave, and go on until the others have taken over; answers how long that took.
@@ -250,28 +250,6 @@ class Engine:
             with suppress(StoreError):
                 await self.members.leave(drain_for)
         return self.members.has_left
-
-    async def _tell_the_rest(self) -> None:
-        with suppress(StoreError):
-            while await self.herald.step() == 0:
-                pass
-
-    async def _write_the_rest(self) -> None:
-        for pause in (0.2, 1.0, 3.0, None):
-            try:
-                while self.committer.has_unwritten:
-                    await self.committer.step()
-            except StoreError as error:
-                if pause is not None:
-                    await self._clock.wait(asyncio.Event(), pause)
-                    continue
-                log.warning(
-                    "the store is failing (%s): %d claims could not be handed back; "
-                    "they will be taken up when they run out",
-                    error,
-                    len(self.committer),
-                )
-            return
 
     async def _meet(self) -> float:
         before = self.members.shards

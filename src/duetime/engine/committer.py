@@ -5,6 +5,8 @@ under way. Both are changes of the same rows by the same node, so one pass does 
 never race each other.
 """
 
+import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Callable
@@ -13,11 +15,18 @@ from duetime import model
 from duetime.clock import Clock, Millis
 from duetime.engine.claim import Claim
 from duetime.engine.lease import Lease
+from duetime.errors import StoreError
 from duetime.model import Kind, Outcome, Timer
 from duetime.stores import Change, Store
 
+log = logging.getLogger("duetime.engine")
+
 # How long, in seconds, the first outcome of a batch waits for more to share its write.
 GATHER_FOR = 0.02
+
+# How long, in seconds, a node that is stopping waits for a store that is failing, before each of
+# the last tries. What is not handed back then comes late: its claim must run out first.
+LAST_PAUSES = (0.2, 1.0, 3.0)
 
 
 class Committer:
@@ -63,11 +72,6 @@ class Committer:
         """The claims whose attempt has not ended yet."""
         return [claim for claim in self._claims.values() if claim.outcome is None]
 
-    @property
-    def has_unwritten(self) -> bool:
-        """Tell whether an outcome waits to be written."""
-        return bool(self._ended)
-
     def end(self, claim: Claim, outcome: Outcome) -> None:
         """Note down how an attempt ended, to be written in the next pass."""
         claim.outcome = outcome
@@ -102,6 +106,24 @@ class Committer:
         if changes:
             await self._write(ended, renewed, changes)
         return 0 if self._ended else self._claim_for / 8000
+
+    async def write_the_rest(self) -> None:
+        """Write all outcomes, however few: this node is stopping."""
+        for pause in (*LAST_PAUSES, None):
+            try:
+                while self._ended:
+                    await self.step()
+            except StoreError as error:
+                if pause is not None:
+                    await self._clock.wait(asyncio.Event(), pause)
+                    continue
+                log.warning(
+                    "the store is failing (%s): %d claims could not be handed back; "
+                    "they will be taken up when they run out",
+                    error,
+                    len(self),
+                )
+            return
 
     async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
         asked_at, lease = self._clock.monotonic(), self._lease()

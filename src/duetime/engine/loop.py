@@ -1,7 +1,9 @@
-"""A loop runs one part's step over and over: the only place that sleeps and catches.
+"""A loop runs one part's step over and over, sleeps between passes, and outlives their failures.
 
 A step does one pass and returns how many seconds later the next is wanted. Anything that it
-raises is logged here, once for as long as it goes on, and the step is tried again.
+raises is logged here, once for as long as it goes on, and the step is tried again. So no step
+sleeps, and one that catches a failure of the store raises it again. While a node stops there is
+no loop left to try again: its last tries are in the parts that make them.
 """
 
 import asyncio
