@@ -91,31 +91,9 @@ class Engine:
             store,
             clock,
             claim_for=claim_for,
-            lease=lambda: self.members.lease,
+            members=self.members,
             on_written=self.notice,
             wake=self._committing.wake,
-        )
-        self.herald = Herald(store, wake=self._telling.wake)
-        self.reader = Reader(
-            store,
-            clock,
-            self.agenda,
-            shards=lambda: self.members.shards,
-            is_in_hand=self._is_in_hand,
-            turned_away=lambda: self.targets.turned_away,
-            has_recalled=lambda: self.targets.has_recalled,
-            recalled=self.targets.recalled,
-            pass_on=self.herald.tell,
-            poll_every=poll_every,
-        )
-        self.heir = Heir(
-            store,
-            clock,
-            self.agenda,
-            shards=lambda: self.members.shards,
-            is_in_hand=self._is_in_hand,
-            still_dead=self.members.still_dead,
-            wake=self._inheriting.wake,
         )
         self.departures = Departures(clock, sender, targets=self.targets, committer=self.committer)
         self.dispatcher = Dispatcher(
@@ -124,15 +102,32 @@ class Engine:
             sender,
             clock,
             agenda=self.agenda,
+            members=self.members,
             targets=self.targets,
             committer=self.committer,
             departures=self.departures,
             claim_for=claim_for,
-            lease=lambda: self.members.lease,
         )
-        self.janitor = Janitor(
-            store, clock, shards=lambda: self.members.shards, retention=retention
+        self.herald = Herald(store, wake=self._telling.wake)
+        self.reader = Reader(
+            store,
+            clock,
+            self.agenda,
+            members=self.members,
+            targets=self.targets,
+            herald=self.herald,
+            is_in_hand=self.dispatcher.is_in_hand,
+            poll_every=poll_every,
         )
+        self.heir = Heir(
+            store,
+            clock,
+            self.agenda,
+            members=self.members,
+            is_in_hand=self.dispatcher.is_in_hand,
+            wake=self._inheriting.wake,
+        )
+        self.janitor = Janitor(store, clock, members=self.members, retention=retention)
         self._is_starting = True  # timers that are due; False at the end of a stop
         self._steps: dict[Loop, Step] = {
             self._reading: self.reader.step,
@@ -278,10 +273,3 @@ class Engine:
         if timer.wake_at is None or not self._is_starting:
             return True
         return timer.wake_at > self._clock.now() + IMMINENT
-
-    def _is_in_hand(self, id_: str, version: int) -> bool:
-        return (
-            self.committer.holds(id_)
-            or self.dispatcher.is_claiming(id_)
-            or self.targets.is_waiting(id_, version)
-        )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from duetime import model
 from duetime.clock import Clock, Millis
 from duetime.engine.claim import Claim
-from duetime.engine.lease import Lease
+from duetime.engine.members import Members
 from duetime.errors import StoreError
 from duetime.model import Kind, Outcome, Timer
 from duetime.stores import Change, Store
@@ -38,7 +38,7 @@ class Committer:
         clock: Clock,
         *,
         claim_for: Millis,
-        lease: Callable[[], Lease],
+        members: Members,
         on_written: Callable[[Timer], None],
         wake: Callable[[], None],
         largest: int = 500,
@@ -46,7 +46,7 @@ class Committer:
         self._store = store
         self._clock = clock
         self._claim_for = claim_for
-        self._lease = lease
+        self._members = members
         self._on_written = on_written
         self._wake = wake
         self._largest = largest
@@ -126,7 +126,7 @@ class Committer:
             return
 
     async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
-        asked_at, lease = self._clock.monotonic(), self._lease()
+        asked_at, lease = self._clock.monotonic(), self._members.lease
         try:
             won = await self._store.apply(changes)
         except Exception:  # whatever it was, the write may have landed

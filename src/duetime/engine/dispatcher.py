@@ -5,8 +5,6 @@ claim runs out on its own monotonic clock, or the lease under which it was made;
 does nothing.
 """
 
-from collections.abc import Callable
-
 from duetime import model
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
@@ -14,7 +12,7 @@ from duetime.engine.agenda import Agenda
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
-from duetime.engine.lease import Lease
+from duetime.engine.members import Members
 from duetime.engine.targets import Targets
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
@@ -34,11 +32,11 @@ class Dispatcher:
         clock: Clock,
         *,
         agenda: Agenda,
+        members: Members,
         targets: Targets,
         committer: Committer,
         departures: Departures,
         claim_for: Millis,
-        lease: Callable[[], Lease],
         largest: int = 500,
     ) -> None:
         self._node = node
@@ -46,11 +44,11 @@ class Dispatcher:
         self._sender = sender
         self._clock = clock
         self._agenda = agenda
+        self._members = members
         self._targets = targets
         self._committer = committer
         self._departures = departures
         self._claim_for = claim_for
-        self._lease = lease
         self._largest = largest
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
@@ -60,7 +58,7 @@ class Dispatcher:
         if self._doubtful:
             await self._look_again()
         self._departures.hand_back()
-        if not self._lease().holds(self._clock.monotonic()):
+        if not self._members.lease.holds(self._clock.monotonic()):
             return LONGEST_SLEEP  # nothing could be sent; the next heartbeat wakes us
         now = self._clock.now()
         room = min(self._targets.free, self._largest)
@@ -84,7 +82,7 @@ class Dispatcher:
         return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
 
     async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
-        holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._lease()
+        holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._members.lease
         changes = [self._starting(timer, now) for _, timer in begun]
         self._claiming = {timer.id for _, timer in begun}
         try:
@@ -127,9 +125,17 @@ class Dispatcher:
             self._targets.leave(other[0], other[1].timer)
         self._doubtful[claim.timer.id] = (name, claim)
 
-    def is_claiming(self, id_: str) -> bool:
-        """Tell whether a claim of this timer is being written, or may have landed unheard."""
-        return id_ in self._claiming or id_ in self._doubtful
+    def is_in_hand(self, id_: str, version: int) -> bool:
+        """Tell whether a timer is past the agenda here, so that it need not be read again.
+
+        Its claim is held, or being written, or may have landed unheard; or it waits for a place.
+        """
+        return (
+            self._committer.holds(id_)
+            or id_ in self._claiming
+            or id_ in self._doubtful
+            or self._targets.is_waiting(id_, version)
+        )
 
     async def stop(self) -> None:
         """Hand back what was claimed and has not been started."""

@@ -15,6 +15,9 @@ from collections.abc import Callable, Collection, Iterable
 from duetime import ids
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
+from duetime.engine.herald import Herald
+from duetime.engine.members import Members
+from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Timer
 from duetime.stores import Due, Store, Waking
@@ -36,12 +39,10 @@ class Reader:
         clock: Clock,
         agenda: Agenda,
         *,
-        shards: Callable[[], Collection[int]],
+        members: Members,
+        targets: Targets,
+        herald: Herald,
         is_in_hand: Callable[[str, int], bool],
-        turned_away: Callable[[], int],
-        has_recalled: Callable[[], bool],
-        recalled: Callable[[], list[Waking]],
-        pass_on: Callable[[Waking], None],
         poll_every: float,
         horizon: Millis = 5_000,
         page: int = 1_000,
@@ -49,13 +50,11 @@ class Reader:
         self._store = store
         self._clock = clock
         self._agenda = agenda
-        self._shards = shards
+        self._members = members
+        self._targets = targets
+        self._herald = herald
         self._is_in_hand = is_in_hand
-        self._turned_away = turned_away
         self._turned_away_before = 0
-        self._has_recalled = has_recalled
-        self._recalled = recalled
-        self._pass_on = pass_on
         self._has_refused = False  # in this pass, for want of room
         self._poll_every = poll_every
         self._horizon = horizon
@@ -83,7 +82,7 @@ class Reader:
 
     def hear(self, lines: Iterable[Waking]) -> bool:
         """Take note of lines that were announced; tells whether they make a pass worth while."""
-        shards = self._shards()
+        shards = self._members.shards
         for line in lines:
             is_read_already = line.wake_at <= self._until
             if is_read_already and ids.shard_of(line.id) in shards and self._is_wanted(line):
@@ -93,9 +92,9 @@ class Reader:
 
     async def step(self) -> float:
         """Read what was announced, and if it is time for it, look at the store as well."""
-        shards = self._shards()
+        shards = self._members.shards
         heard, self._heard = self._heard, []
-        has_time = self._clock.monotonic() < self._poll_at and not self._has_recalled()
+        has_time = self._clock.monotonic() < self._poll_at and not self._targets.has_recalled
         if heard and has_time and shards is self._read_shards:
             await self._note_down(heard, self._clock.now())
         else:
@@ -113,7 +112,7 @@ class Reader:
         if self._ahead.wake_at > now + 2 * self._horizon:  # the wall clock was set back
             self._ahead = Due(now, "")
         self._has_refused = False
-        await self._note_down(heard + self._recalled(), now)
+        await self._note_down(heard + self._targets.recalled(), now)
         try:
             more_behind = await self._look_behind(now, shards)
         except StoreError:
@@ -121,9 +120,9 @@ class Reader:
             await self._read_ahead(now, shards)
             raise
         more_ahead = await self._read_ahead(now, shards)
-        if self._turned_away() != self._turned_away_before:
+        if self._targets.turned_away != self._turned_away_before:
             # A receiver is choking on its backlog: reading that again and again helps nobody.
-            self._turned_away_before = self._turned_away()
+            self._turned_away_before = self._targets.turned_away
             return self._poll_every / 10
         if more_behind or more_ahead:
             return 0
@@ -138,7 +137,9 @@ class Reader:
         """
         lost = set(self._read_shards).difference(shards)
         for timer in self._agenda.drop(lambda timer: timer.shard in lost) if lost else ():
-            self._pass_on(Waking.of(timer))  # they may have read that stretch before it was written
+            self._herald.tell(
+                Waking.of(timer)
+            )  # they may have read that stretch before it was written
         self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
 
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
