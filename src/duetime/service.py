@@ -29,7 +29,7 @@ from duetime.errors import (
 )
 from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits
 from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
-from duetime.nodes import NodeStatus
+from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import (
     LARGEST_BODY,
     CreateTimer,
@@ -45,14 +45,6 @@ from duetime.stores.traits import Traits
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
-
-
-class EngineStatus(msgspec.Struct, frozen=True):
-    """How the engine of this node is doing."""
-
-    alive: bool  # every part of it has made a pass lately
-    writable: bool  # its last heartbeat was written
-    behind_ms: Millis  # how late the most overdue timer is that it has in sight
 
 
 class EngineView(Protocol):

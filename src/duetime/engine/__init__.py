@@ -23,21 +23,18 @@ from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
 from duetime.engine.loop import Loop, Step, Trouble
 from duetime.engine.members import Members, always_admitted
+from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.model import Timer
-from duetime.nodes import NodeStatus
-from duetime.service import EngineStatus
-from duetime.stores import News, Store, Waking
+from duetime.nodes import EngineStatus, NodeStatus
+from duetime.stores import News, Store
 
 log = logging.getLogger("duetime.engine")
 
 # A part that has made no pass for so long, in seconds, is not alive.
 STALLED = 15.0
-
-# A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
-IMMINENT: Millis = 20
 
 
 class Engine:
@@ -119,6 +116,14 @@ class Engine:
             is_in_hand=self.dispatcher.is_in_hand,
             poll_every=poll_every,
         )
+        self.notices = Notices(
+            clock,
+            self.agenda,
+            members=self.members,
+            herald=self.herald,
+            reader=self.reader,
+            wake=self._dispatching.wake,
+        )
         self.heir = Heir(
             store,
             clock,
@@ -128,7 +133,6 @@ class Engine:
             wake=self._inheriting.wake,
         )
         self.janitor = Janitor(store, clock, members=self.members, retention=retention)
-        self._is_starting = True  # timers that are due; False at the end of a stop
         self._steps: dict[Loop, Step] = {
             self._reading: self.reader.step,
             self._dispatching: self.dispatcher.step,
@@ -140,16 +144,8 @@ class Engine:
         }
 
     def notice(self, timer: Timer) -> None:
-        """Take note of a timer that was just written, so that it need not be found by a poll.
-
-        One that another node looks after is passed on, unless it is due before that could hear.
-        """
-        if self._is_left_to_others(timer):
-            self.agenda.forget(timer.id)
-            if timer.wake_at is not None and self.reader.is_near(timer.wake_at):
-                self.herald.tell(Waking.of(timer))
-        elif self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
-            self._dispatching.wake()
+        """Take note of a timer that was just written, so that it need not be found by a poll."""
+        self.notices.notice(timer)
 
     def status(self) -> EngineStatus:
         """How it is doing."""
@@ -212,7 +208,7 @@ class Engine:
             loop.stop()
         if not self.members.is_alone:
             drain_for -= await self._hand_over(drain_for)
-        self._is_starting = False
+        self.notices.is_starting = False
         for loop in (self._reading, self._dispatching):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
@@ -266,10 +262,3 @@ class Engine:
 
     def _on_death(self, dead: dict[str, Millis]) -> None:
         self.heir.inherit(dead)
-
-    def _is_left_to_others(self, timer: Timer) -> bool:
-        if self.members.is_mine(timer.id):
-            return False
-        if timer.wake_at is None or not self._is_starting:
-            return True
-        return timer.wake_at > self._clock.now() + IMMINENT

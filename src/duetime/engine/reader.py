@@ -66,15 +66,9 @@ class Reader:
         self._heard: list[Waking] = []
         self._poll_at = -math.inf  # on the monotonic clock
 
-    def notice(self, timer: Timer) -> bool:
-        """Take note of a timer that was just written; tells whether it is on the agenda now."""
-        now = self._clock.now()
-        if timer.wake_at is None or timer.wake_at > self._until:
-            self._agenda.forget(timer.id)
-            return False
-        if not self._agenda.has_room_for(timer.wake_at, timer.weight, now):
-            return False  # memory stays bounded: it will be found when it is late
-        return self._agenda.put(timer, now)
+    def has_read(self, wake_at: Millis) -> bool:
+        """Tell whether what wakes then must be noticed: that stretch of time is read no more."""
+        return wake_at <= self._until
 
     def is_near(self, wake_at: Millis) -> bool:
         """Tell whether a timer wakes so soon that its reader may have read that stretch already."""
@@ -84,8 +78,11 @@ class Reader:
         """Take note of lines that were announced; tells whether they make a pass worth while."""
         shards = self._members.shards
         for line in lines:
-            is_read_already = line.wake_at <= self._until
-            if is_read_already and ids.shard_of(line.id) in shards and self._is_wanted(line):
+            if (
+                self.has_read(line.wake_at)
+                and ids.shard_of(line.id) in shards
+                and self._is_wanted(line)
+            ):
                 self._heard.append(line)
         del self._heard[MOST_HEARD:]
         return bool(self._heard)
@@ -187,7 +184,7 @@ class Reader:
         return not is_known and not self._is_in_hand(line.id, line.version)
 
     def _is_still_wanted(self, timer: Timer, now: Millis) -> bool:
-        if timer.wake_at is None or timer.wake_at > self._until:
+        if timer.wake_at is None or not self.has_read(timer.wake_at):
             return False
         if self._is_in_hand(timer.id, timer.version):
             return False
