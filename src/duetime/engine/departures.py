@@ -22,7 +22,7 @@ LONGEST_WAIT = 1.0  # seconds that a claim waits for a place
 # How long, in seconds, a callback that was told to end may take to do so.
 LAST_CHANCE = 1.0
 
-_NOT_STARTED = Outcome(kind=Kind.UNSENT, error="its receiver had no place free")
+_NOT_STARTED = Outcome(kind=Kind.UNSENT)
 _STOPPED = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
 
 
