@@ -4,7 +4,7 @@
 it made fresh for a workload, and that is gone afterwards.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -20,14 +20,9 @@ class Extent(NamedTuple):
     dead_rows: int | None = None
 
 
-class BareInsert(NamedTuple):
-    """The bare driver inserts timers: a child of the benchmark, which prints rows a second.
-
-    It is told two arguments more: how many, and how many in a transaction.
-    """
-
-    arguments: tuple[str, ...]
-    env: Mapping[str, str]
+# The bare driver inserts timers into the database at a URL, so many and so many in a transaction,
+# and tells how many that was a second.
+Way = Callable[[str, int, int], float]
 
 
 class Database(Protocol):
@@ -36,10 +31,6 @@ class Database(Protocol):
     @property
     def url(self) -> str:
         """What ``duetime serve`` is told."""
-        ...
-
-    def bare_insert(self, way: str) -> BareInsert:
-        """How to insert timers without Duetime, in one of the ways that its engine has."""
         ...
 
     async def count(self, *statuses: Status) -> int:
@@ -60,7 +51,7 @@ class Databases(Protocol):
 
     @property
     def kind(self) -> str:
-        """A key of ``Sizes`` and ``Aims``."""
+        """A key of ``Sizes`` and ``Aims``, and its module here."""
         ...
 
     @property

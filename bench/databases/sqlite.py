@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from itertools import islice
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from bench.aims import AIMS
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
+from bench.databases import Database, Extent, Way
 from bench.machine import disk_of
 from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
@@ -20,6 +21,8 @@ from duetime.stores.sqlite.file import open_writer
 from duetime.stores.sqlite.traits import TRAITS
 
 AT_ONCE = 5_000
+
+_SCHEME = "sqlite:///"
 
 _NAMES = ", ".join(f'"{column}"' for column in COLUMNS)
 INSERTING = f"INSERT INTO timers ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"
@@ -30,11 +33,7 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.url = f"sqlite:///{path}"
-
-    def bare_insert(self, way: str) -> BareInsert:
-        assert way in SqliteFiles.bare_ways
-        return BareInsert(("-m", "bench.bare_sqlite", str(self._path)), {})
+        self.url = f"{_SCHEME}{path}"
 
     async def count(self, *statuses: Status) -> int:
         marks = ", ".join("?" * len(statuses))
@@ -48,7 +47,7 @@ class SqliteFile:
         # It is not measured, so it does not wait for the disk before the end.
         connection = open_writer(self._path, "off")
         connection.execute("PRAGMA cache_size = -1048576")  # all of it: a gigabyte
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         for done in range(0, count, AT_ONCE):
             rows = [to_columns(timer) for timer in islice(timers, AT_ONCE)]
             connection.execute("BEGIN IMMEDIATE")
@@ -71,13 +70,30 @@ class SqliteFile:
             os.fsync(file.fileno())
 
 
+def _bare(url: str, count: int, size: int) -> float:
+    """The bare driver: ``executemany``, as one would write it by hand."""
+    rows = [to_columns(timer) for timer in far_timers(count)]
+    connection = open_writer(Path(url.removeprefix(_SCHEME)), "full")
+    started = time.perf_counter()
+    for at in range(0, count, size):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(INSERTING, rows[at : at + size])
+        connection.execute("COMMIT")
+    seconds = time.perf_counter() - started
+    connection.close()
+    return count / seconds
+
+
+WAYS: dict[str, Way] = {"bare sqlite3": _bare}
+
+
 class SqliteFiles:
     """Files below the folder that is measured."""
 
     kind = "sqlite"
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
-    bare_ways = ("bare sqlite3",)
+    bare_ways = tuple(WAYS)
     can_be_shared = False
     is_metered = True
 
