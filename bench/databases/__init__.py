@@ -69,11 +69,6 @@ class Databases(Protocol):
         """The ways of its driver to insert many rows; Duetime is measured by the first."""
         ...
 
-    @property
-    def can_be_shared(self) -> bool:
-        """Tell whether several nodes can work on one database."""
-        ...
-
     async def describe(self) -> dict[str, str]:
         """What matters for the figures, in a few words."""
         ...

@@ -23,7 +23,6 @@ class ServedDatabases(ABC):
     aims: Aims
     num_shards: int
     bare_ways: tuple[str, ...]
-    can_be_shared = True
     database: Callable[[str], Database]  # from its URL
 
     def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:

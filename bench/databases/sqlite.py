@@ -94,7 +94,6 @@ class SqliteFiles:
     aims = AIMS[kind]
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
-    can_be_shared = False
     is_metered = True
 
     def __init__(self, data: Path) -> None:
