@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 from bench.aims import Aims
+from bench.sizes import Sizes
 from duetime.model import Status
 
 
@@ -51,12 +52,17 @@ class Databases(Protocol):
 
     @property
     def kind(self) -> str:
-        """A key of ``Sizes`` and ``Aims``, and its module here."""
+        """Its module here, for the bare driver."""
         ...
 
     @property
     def aims(self) -> Aims:
         """What should be reached on it."""
+        ...
+
+    @property
+    def sizes(self) -> Sizes:
+        """How much is done on it."""
         ...
 
     @property

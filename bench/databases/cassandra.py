@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import uvloop
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status, Timer
 from duetime.stores import Insert
 from duetime.stores.cassandra.address import Address
@@ -143,10 +144,13 @@ class CassandraKeyspaces(ServedDatabases):
     """Keyspaces on a cluster."""
 
     kind = "cassandra"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=5)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     database = CassandraKeyspace
+    server = "cassandra"
+    server_options: ClassVar = {"fsync": True, "is_long_lived": True, "heap": "2G"}
 
     async def _describe(self) -> dict[str, str]:
         with translated():

@@ -5,14 +5,16 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import uvloop
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime import ids
 from duetime.model import Status
 from duetime.stores.dynamodb import batches
@@ -141,10 +143,13 @@ class DynamoTables(ServedDatabases):
     """Tables of an account, or of DynamoDB Local."""
 
     kind = "dynamodb"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=3)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     database = DynamoTable
+    server = "dynamodb"
+    server_options: ClassVar = {"is_long_lived": True}
 
     async def _describe(self) -> dict[str, str]:
         if self._pid is None:

@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from itertools import islice
+from typing import ClassVar
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.mongodb.address import Address
@@ -76,10 +78,13 @@ class MongodbDatabases(ServedDatabases):
     """Databases on a server."""
 
     kind = "mongodb"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=5)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     database = MongodbDatabase
+    server = "mongodb"
+    server_options: ClassVar = {"cache_gb": 1}
 
     async def _describe(self) -> dict[str, str]:
         with translated():

@@ -4,16 +4,17 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import asyncmy
 import uvloop
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status, Timer
 from duetime.stores.codec import progress_text, to_json
 from duetime.stores.mysql import statements
@@ -31,6 +32,8 @@ SHOWN = (
     "innodb_redo_log_capacity",  # MySQL's
     "log_bin",
 )
+
+_INNODB = {"innodb-buffer-pool-size": "1G", "innodb-log-buffer-size": "16M"}
 
 
 class MysqlDatabase:
@@ -167,10 +170,16 @@ class MysqlDatabases(ServedDatabases):
     """Databases on a server."""
 
     kind = "mysql"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5, burst=0.5)
+    sizes = Sizes(turns=5)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     database = MysqlDatabase
+    server = "mysql"
+    server_options: ClassVar = {
+        "fsync": True,
+        "settings": {**_INNODB, "innodb-redo-log-capacity": "1G"},
+    }
 
     async def _describe(self) -> dict[str, str]:
         with translated():
@@ -194,6 +203,16 @@ class MysqlDatabases(ServedDatabases):
     async def _ask(self, statement: str) -> None:
         async with _connected(Address.parse(self._url)) as session:
             await session.ask(statement)
+
+
+class MariadbDatabases(MysqlDatabases):
+    """The same on MariaDB, which calls a setting of its own server by another name."""
+
+    server = "mariadb"
+    server_options: ClassVar = {
+        "fsync": True,
+        "settings": {**_INNODB, "innodb-log-file-size": "1G"},
+    }
 
 
 @asynccontextmanager

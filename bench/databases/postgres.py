@@ -6,15 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import asyncpg
 import uvloop
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.postgres.address import Address
@@ -185,10 +186,21 @@ class PostgresSchemas(ServedDatabases):
     """Schemas on a server."""
 
     kind = "postgres"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5, burst=0.5)
+    sizes = Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     database = PostgresSchema
+    server = "postgres-18"
+    server_options: ClassVar = {
+        "fsync": True,
+        "settings": {
+            "shared_buffers": "1GB",
+            "max_wal_size": "4GB",
+            "maintenance_work_mem": "256MB",
+            "synchronous_commit": "on",
+        },
+    }
 
     async def _describe(self) -> dict[str, str]:
         with translated():

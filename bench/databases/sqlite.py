@@ -11,10 +11,11 @@ from contextlib import asynccontextmanager, closing
 from itertools import islice
 from pathlib import Path
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Database, Extent, Way
 from bench.machine import disk_of
+from bench.sizes import Sizes
 from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
@@ -91,7 +92,8 @@ class SqliteFiles:
     """Files below the folder that is measured."""
 
     kind = "sqlite"
-    aims = AIMS[kind]
+    aims = Aims(creates=0.55, batches=0.45, burst=0.45)
+    sizes = Sizes()
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     is_metered = True
