@@ -10,7 +10,7 @@ from bench.databases import Databases
 from bench.databases.served import ServedDatabases
 from bench.databases.sqlite import SqliteFiles
 from bench.machine import disk_of
-from duetime.stores.opening import ENGINES, open_store
+from duetime.stores.opening import KINDS, open_store
 
 if TYPE_CHECKING:
     from tests.servers.server import Server
@@ -54,7 +54,7 @@ def check(store: str) -> None:
         open_store(store)  # nothing is opened before its migrate
     elif store not in NAMES:
         schemes = {served.schemes[0] for served in SERVED.values()}
-        examples = [engine.example for engine in ENGINES if engine.schemes[0] in schemes]
+        examples = [kind.example for kind in KINDS if kind.schemes[0] in schemes]
         raise UnknownStore(
             f"must be {', '.join(NAMES)}, or the URL of a server such as {' or '.join(examples)}"
         )

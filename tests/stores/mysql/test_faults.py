@@ -9,8 +9,8 @@ import pytest
 from duetime.errors import StoreUnavailable
 from duetime.stores import Record
 from duetime.stores.mysql import pool as pools
-from duetime.stores.mysql.store import QUICK_WITHIN
 from duetime.stores.opening import open_store
+from duetime.stores.pooled import QUICK_WITHIN
 from tests.cluster.conftest import on
 from tests.factories import claim_of, claimed, insert, make_timer
 from tests.servers.certificates import AUTHORITY
