@@ -1,19 +1,25 @@
 """DynamoDB: a database is a table of its own."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from bench.aims import AIMS
+import uvloop
+
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Extent
+from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime import ids
 from duetime.model import Status
 from duetime.stores.dynamodb import batches
 from duetime.stores.dynamodb.address import Address
-from duetime.stores.dynamodb.calls import Calls
+from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.errors import Refused
 from duetime.stores.dynamodb.items import new_item, text
 from duetime.stores.dynamodb.keys import partition_of
@@ -23,12 +29,8 @@ from duetime.stores.dynamodb.traits import TRAITS
 from duetime.stores.dynamodb.wire import Wire
 
 AT_ONCE = 1_000
+_IN_A_BATCH = 25
 WITHIN = 60.0
-
-_BARE_WAYS = {
-    "bare PutItem, conditional": "put",
-    "bare BatchWriteItem": "batch",
-}
 
 
 class DynamoTable:
@@ -37,10 +39,6 @@ class DynamoTable:
     def __init__(self, url: str) -> None:
         self.url = url
         self._address = Address.parse(url)
-
-    def bare_insert(self, way: str) -> BareInsert:
-        arguments = ("-m", "bench.bare_dynamodb", _BARE_WAYS[way])
-        return BareInsert(arguments, {"DATABASE_URL": self.url})
 
     async def count(self, *statuses: Status) -> int:
         wanted = {f":{status.value}": text(status.value) for status in statuses or tuple(Status)}
@@ -61,7 +59,7 @@ class DynamoTable:
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
         """Write the items that the store would write, without its conditions: that is quicker."""
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         async with _calling(self._address) as calls:
             shards = Shards(calls)
             for done in range(0, count, AT_ONCE):
@@ -80,14 +78,78 @@ class DynamoTable:
         )
 
 
+# The bare driver ------------------------------------------------------------------------------
+
+Insert = Callable[[Wire, str, Sequence[Item]], Awaitable[object]]
+
+
+async def _put(wire: Wire, table: str, rows: Sequence[Item]) -> None:
+    await asyncio.gather(
+        *(
+            wire.call(
+                "PutItem",
+                {
+                    "TableName": table,
+                    "Item": row,
+                    "ConditionExpression": "attribute_not_exists(pk)",
+                },
+                WITHIN,
+            )
+            for row in rows
+        )
+    )
+
+
+async def _batch(wire: Wire, table: str, rows: Sequence[Item]) -> None:
+    requests = [{"PutRequest": {"Item": row}} for row in rows]
+    await asyncio.gather(
+        *(
+            wire.call(
+                "BatchWriteItem", {"RequestItems": {table: requests[at : at + _IN_A_BATCH]}}, WITHIN
+            )
+            for at in range(0, len(requests), _IN_A_BATCH)
+        )
+    )
+
+
+async def _insert(insert: Insert, address: Address, count: int, size: int) -> float:
+    """Insert so many timers, and tell how fast that was."""
+    rows = [new_item(timer) for timer in far_timers(count)]
+    wire = Wire(address, address.pool_size)
+    started = time.perf_counter()
+    for at in range(0, count, size):
+        await insert(wire, address.table, rows[at : at + size])
+    seconds = time.perf_counter() - started
+    await wire.close()
+    return count / seconds
+
+
+def _way(insert: Insert) -> Way:
+    def run(url: str, count: int, size: int) -> float:
+        return uvloop.run(_insert(insert, Address.parse(url), count, size))
+
+    return run
+
+
+WAYS: dict[str, Way] = {
+    # Under the condition that the key is free, so many at once as the store has connections.
+    "bare PutItem, conditional": _way(_put),
+    # It knows no conditions, and overwrites what is there.
+    "bare BatchWriteItem": _way(_batch),
+}
+
+
 class DynamoTables(ServedDatabases):
     """Tables of an account, or of DynamoDB Local."""
 
     kind = "dynamodb"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=3)
     num_shards = TRAITS.num_shards
-    bare_ways = tuple(_BARE_WAYS)
+    bare_ways = tuple(WAYS)
     database = DynamoTable
+    server = "dynamodb"
+    server_options: ClassVar = {"is_long_lived": True}
 
     async def _describe(self) -> dict[str, str]:
         if self._pid is None:

@@ -1,12 +1,16 @@
 """MongoDB: a database is one of its own on a server."""
 
+import asyncio
+import time
 from collections.abc import Callable
 from itertools import islice
+from typing import ClassVar
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Extent
+from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.mongodb.address import Address
@@ -25,10 +29,6 @@ class MongodbDatabase:
         self.url = url
         self._address = Address.parse(url)
 
-    def bare_insert(self, way: str) -> BareInsert:
-        assert way in MongodbDatabases.bare_ways
-        return BareInsert(("-m", "bench.bare_mongodb"), {"DATABASE_URL": self.url})
-
     async def count(self, *statuses: Status) -> int:
         wanted = {"status": {"$in": [status.value for status in statuses]}} if statuses else {}
         async with connect(self._address) as client:
@@ -36,7 +36,7 @@ class MongodbDatabase:
             return await timers.count_documents(wanted)
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         async with connect(self._address) as client:
             collection = database_of(client, self._address)["timers"]
             for done in range(0, count, AT_ONCE):
@@ -51,14 +51,40 @@ class MongodbDatabase:
         return Extent(table_mb=told["storageSize"] / 1e6, index_mb=told["indexSize"] / 1e6)
 
 
+# The bare driver ------------------------------------------------------------------------------
+
+
+def _bare(url: str, count: int, size: int) -> float:
+    """``insert_many``, as one would write it by hand, on one connection."""
+    return asyncio.run(_insert(Address.parse(url), count, size))
+
+
+async def _insert(address: Address, count: int, size: int) -> float:
+    documents = [to_document(Insert(timer)) for timer in far_timers(count)]
+    async with connect(address) as client:
+        timers = database_of(client, address)["timers"]
+        await timers.find_one()  # connected
+        started = time.perf_counter()
+        for at in range(0, count, size):
+            await timers.insert_many(documents[at : at + size], ordered=False)
+        seconds = time.perf_counter() - started
+    return count / seconds
+
+
+WAYS: dict[str, Way] = {"bare pymongo, insert_many": _bare}
+
+
 class MongodbDatabases(ServedDatabases):
     """Databases on a server."""
 
     kind = "mongodb"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=5)
     num_shards = TRAITS.num_shards
-    bare_ways = ("bare pymongo, insert_many",)
+    bare_ways = tuple(WAYS)
     database = MongodbDatabase
+    server = "mongodb"
+    server_options: ClassVar = {"cache_gb": 1}
 
     async def _describe(self) -> dict[str, str]:
         with translated():

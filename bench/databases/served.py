@@ -3,11 +3,13 @@
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any, ClassVar
 
 from bench.aims import Aims
 from bench.databases import Database
+from bench.sizes import Sizes
 from bench.usage import tree_cpu_seconds
 from duetime.config import load_settings
 from duetime.stores.opening import Options, open_store
@@ -21,10 +23,13 @@ class ServedDatabases(ABC):
 
     kind: str
     aims: Aims
+    sizes: Sizes
     num_shards: int
     bare_ways: tuple[str, ...]
-    can_be_shared = True
     database: Callable[[str], Database]  # from its URL
+    server: str  # which of tests/servers it is measured on, unless somebody names one
+    # What the administrator of a small machine would set; the rest are the engine's defaults.
+    server_options: ClassVar[Mapping[str, Any]]
 
     def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
         self._url = url
