@@ -175,6 +175,7 @@ def test_refusal_is_not_retried():
     """A failure that will not pass is final, however many attempts are left."""
     timer = model.finish(in_status(Status.EXECUTING), REFUSED, NOW, 0.5)
     assert (timer.status, timer.progress.failures) == (Status.FAILED, 1)
+    assert timer.progress.outcome == REFUSED
 
 
 def test_receiver_may_ask_for_more_time():
