@@ -145,8 +145,7 @@ class Ledger:
         [stored] = await self._look_again(doubt, 1, self._store.get, [timer.id])
         if stored is not None:
             return None
-        key = Key(timer.tenant, timer.group, timer.timer_id, timer.shard)
-        [holder] = await self._look_again(doubt, 1, self._store.get_by_key, [key])
+        [holder] = await self._look_again(doubt, 1, self._store.get_by_key, [Key.of(timer)])
         if holder is None:
             raise _nothing_written()
         return holder

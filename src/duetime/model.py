@@ -138,7 +138,9 @@ class Kind(StrEnum):
     EGRESS = "egress"  # the address may not be called
     NATS = "nats"
     LOST = "lost"  # its node stopped or died before the answer came
-    UNSENT = "unsent"  # the claim had run out before anything was sent
+    UNSENT = (
+        "unsent"  # nothing was sent: the claim had run out, no place was free, or its node stopped
+    )
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""A node: what it writes down of itself, and how another one sees it."""
+"""A node: what it writes down of itself, how another one sees it, and how its engine does."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -39,6 +39,14 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: NodeState
     last_seen_ms: Millis  # since its record was seen to move
     about: NodeRecord
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    """How the engine of this node is doing."""
+
+    alive: bool  # every part of it has made a pass lately
+    writable: bool  # its last heartbeat was written
+    behind_ms: Millis  # how late the most overdue timer is that it has in sight
 
 
 _decoder = msgspec.json.Decoder(NodeRecord)

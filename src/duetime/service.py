@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 
-import msgspec
-
 from duetime import model
 from duetime.brake import Brake
 from duetime.clock import Clock, Millis
@@ -28,7 +26,7 @@ from duetime.errors import (
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
 from duetime.model import Attempt, Status, Timer
-from duetime.nodes import NodeStatus
+from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.stores import Change, Key, Page, Query, Store
 
@@ -37,14 +35,6 @@ MOST_TRIES = 20
 
 # What became of a create: the timer and whether it is new, or why there is none.
 Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
-
-
-class EngineStatus(msgspec.Struct, frozen=True):
-    """How the engine of this node is doing."""
-
-    alive: bool  # every part of it has made a pass lately
-    writable: bool  # its last heartbeat was written
-    behind_ms: Millis  # how late the most overdue timer is that it has in sight
 
 
 class EngineView(Protocol):

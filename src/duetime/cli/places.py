@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from duetime.errors import ConfigurationError
-from duetime.stores.opening import ENGINES
+from duetime.stores.opening import KINDS
 
 # Options of a URL that do not say where the database is, and may be secrets.
 _ASIDE = ("password", "secret", "token", "key", "user", "pool_size", "pooler", "application_name")
@@ -16,9 +16,9 @@ def place_of(url: str) -> str:
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite":
         return f"sqlite://{Path(rest.removeprefix('/')).resolve()}"
-    for engine in ENGINES:
-        if scheme in engine.schemes:
-            scheme = engine.schemes[0]
+    for kind in KINDS:
+        if scheme in kind.schemes:
+            scheme = kind.schemes[0]
     try:
         parts = urlsplit(f"{scheme}://{rest}")
     except ValueError:

@@ -6,53 +6,27 @@ never race each other.
 """
 
 import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from duetime import model
 from duetime.clock import Clock, Millis
-from duetime.engine.lease import Lease
-from duetime.model import Kind, Outcome, Status, Timer
+from duetime.engine.claim import Claim
+from duetime.engine.members import Members
+from duetime.errors import StoreError
+from duetime.model import Kind, Outcome, Timer
 from duetime.stores import Change, Store
+
+log = logging.getLogger("duetime.engine")
 
 # How long, in seconds, the first outcome of a batch waits for more to share its write.
 GATHER_FOR = 0.02
 
-
-class Claim(msgspec.Struct):
-    """An attempt that this node has begun and not yet written down."""
-
-    timer: Timer  # as stored, executing
-    holds_until: float  # on the monotonic clock; later than that, nothing may be sent
-    lease: Lease = msgspec.field(default_factory=Lease)  # under which it was made, or renewed
-    task: asyncio.Task[None] | None = None
-    outcome: Outcome | None = None
-
-    def may_be_sent(self, now: Millis, monotonic: float) -> bool:
-        """Tell whether nobody else can have taken it up.
-
-        The wall clock is asked as well: on a machine that was suspended, the other one may have
-        stood still.
-        """
-        has_run_out = self.timer.wake_at is not None and now >= self.timer.wake_at
-        return monotonic < self.holds_until and self.lease.holds(monotonic) and not has_run_out
-
-    def is_as_stored(self, stored: Timer) -> bool:
-        """Tell whether this very claim has landed: of this version, with what it says to send."""
-        return stored.version == self.timer.version and self.is_same_attempt(stored)
-
-    def is_same_attempt(self, stored: Timer | None) -> bool:
-        """Tell whether the stored row still is this claim, whatever its version."""
-        return (
-            stored is not None
-            and stored.status is Status.EXECUTING
-            and stored.progress.claimed_by == self.timer.progress.claimed_by
-            and stored.progress.attempt == self.timer.progress.attempt
-            and stored.progress.occurrence == self.timer.progress.occurrence
-        )
+# How long, in seconds, a node that is stopping waits for a store that is failing, before each of
+# the last tries. What is not handed back then comes late: its claim must run out first.
+LAST_PAUSES = (0.2, 1.0, 3.0)
 
 
 class Committer:
@@ -64,7 +38,7 @@ class Committer:
         clock: Clock,
         *,
         claim_for: Millis,
-        lease: Callable[[], Lease],
+        members: Members,
         on_written: Callable[[Timer], None],
         wake: Callable[[], None],
         largest: int = 500,
@@ -72,7 +46,7 @@ class Committer:
         self._store = store
         self._clock = clock
         self._claim_for = claim_for
-        self._lease = lease
+        self._members = members
         self._on_written = on_written
         self._wake = wake
         self._largest = largest
@@ -97,11 +71,6 @@ class Committer:
     def under_way(self) -> list[Claim]:
         """The claims whose attempt has not ended yet."""
         return [claim for claim in self._claims.values() if claim.outcome is None]
-
-    @property
-    def has_unwritten(self) -> bool:
-        """Tell whether an outcome waits to be written."""
-        return bool(self._ended)
 
     def end(self, claim: Claim, outcome: Outcome) -> None:
         """Note down how an attempt ended, to be written in the next pass."""
@@ -138,8 +107,26 @@ class Committer:
             await self._write(ended, renewed, changes)
         return 0 if self._ended else self._claim_for / 8000
 
+    async def write_the_rest(self) -> None:
+        """Write all outcomes, however few: this node is stopping."""
+        for pause in (*LAST_PAUSES, None):
+            try:
+                while self._ended:
+                    await self.step()
+            except StoreError as error:
+                if pause is not None:
+                    await self._clock.wait(asyncio.Event(), pause)
+                    continue
+                log.warning(
+                    "the store is failing (%s): %d claims could not be handed back; "
+                    "they will be taken up when they run out",
+                    error,
+                    len(self),
+                )
+            return
+
     async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
-        asked_at, lease = self._clock.monotonic(), self._lease()
+        asked_at, lease = self._clock.monotonic(), self._members.lease
         try:
             won = await self._store.apply(changes)
         except Exception:  # whatever it was, the write may have landed
