@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from duetime.clock import Clock, Millis
+from duetime.clock import Clock, Millis, sleep
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
@@ -136,7 +136,7 @@ class Engine:
         self._steps: dict[Loop, Step] = {
             self._reading: self.reader.step,
             self._dispatching: self.dispatcher.step,
-            self._committing: self._commit,
+            self._committing: self.committer.gather,
             self._meeting: self._meet,
             self._inheriting: self.heir.step,
             self._telling: self.herald.step,
@@ -231,7 +231,7 @@ class Engine:
         began_at = self._clock.monotonic()
         if await self._leave(drain_for):
             overlap = min(self.members.handover_time, drain_for / 2)
-            await self._clock.wait(asyncio.Event(), overlap)
+            await sleep(self._clock, overlap)
         return min(self._clock.monotonic() - began_at, drain_for)
 
     async def _leave(self, drain_for: float) -> bool:
@@ -254,11 +254,6 @@ class Engine:
             self._reading.wake()
         self._dispatching.wake()  # it sleeps while there is no lease
         return pause
-
-    async def _commit(self) -> float:
-        if (pause := self.committer.gathering()) > 0:
-            return pause
-        return await self.committer.step()
 
     def _on_death(self, dead: dict[str, Millis]) -> None:
         self.heir.inherit(dead)
