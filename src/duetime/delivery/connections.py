@@ -12,8 +12,8 @@ from duetime.delivery.receiver import Receiver
 IDLE = 4.0
 
 SOON = 1.0  # seconds: a connection closed after that was at rest, and not cut
-NO_REUSE = 60.0  # seconds
-MOST_CUTTING = 1024
+NO_REUSE = 60.0  # seconds: then a receiver that cut connections may show that it has changed
+MOST_CUTTING = 1024  # routes remembered for that
 
 
 class Connections:

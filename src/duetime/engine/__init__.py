@@ -33,7 +33,8 @@ from duetime.stores import News, Store
 
 log = logging.getLogger("duetime.engine")
 
-# A part that has made no pass for so long, in seconds, is not alive.
+# A part whose next pass is overdue for so long, in seconds, is not alive: it hangs in a call. One
+# whose call fails is alive, for it tries again.
 STALLED = 15.0
 
 
@@ -185,10 +186,10 @@ class Engine:
         if not self.members.is_writing:
             raise StoreUnavailable("this node's record could not be written")
 
-    async def go(self) -> None:
+    async def leave_no_trace(self) -> None:
         """Take away all that shows that this node is there: it has ended, or never came in."""
         with suppress(StoreError):
-            await self.members.go()
+            await self.members.leave_no_trace()
 
     async def run(self) -> None:
         """Work until stopped."""
@@ -201,8 +202,8 @@ class Engine:
         """Hand over to the other nodes, then claim nothing more, finish what is under way within
         the time given, and hand back the rest.
 
-        ``run`` returns once this is done. To ``go`` is what remains, when nothing else of this
-        node works on the store any more.
+        ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
+        of this node works on the store any more.
         """
         for loop in (self._cleaning, self._inheriting, self._meeting):
             loop.stop()
