@@ -176,7 +176,7 @@ async def test_a_node_that_stood_still_looks_again():
     engine = Engine(
         "node-7", store, RecordingSender(), clock, readmit=partial(check_no_move, store)
     )
-    await step_over(store, come=engine.join, go=engine.go)
+    await step_over(store, come=engine.join, go=engine.leave_no_trace)
     assert engine.members.lease.holds(clock.monotonic())
     clock.advance(10_000)
     await store.put_record(None, Record(kind="copy", name="here", data=b"{}"))
@@ -190,5 +190,5 @@ async def test_a_node_that_stood_still_looks_again():
             await asyncio.sleep(0)
         clock.advance(100)
     await asyncio.gather(stopping, running)
-    await engine.go()
+    await engine.leave_no_trace()
     assert await store.records("node") == []

@@ -75,8 +75,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             retention=settings.retention,
             readmit=partial(check_no_move, store),
         )
-        await step_over(store, come=engine.join, go=engine.go)
-        stack.push_async_callback(engine.go)
+        await step_over(store, come=engine.join, go=engine.leave_no_trace)
+        stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
         service = Service(
             store,

@@ -14,9 +14,11 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.connection import Connection, NothingCame, Unanswered
-from duetime.delivery.connections import Connections, TlsFailed
+from duetime.delivery.answers import NoAnswer, NothingCame
+from duetime.delivery.connection import Connection
+from duetime.delivery.connections import Connections
 from duetime.delivery.egress import Egress
+from duetime.delivery.opening import TlsFailed
 from duetime.delivery.problems import problem_of
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Lookup, Resolver, system_lookup
@@ -163,7 +165,7 @@ class HttpSender:
         started: float,
     ) -> Outcome:
         left, is_head = self._left(callback, started), callback.method == "HEAD"
-        _, address = connection.place
+        _, address = connection.route
         try:
             response = await connection.exchange(
                 head, headers.body(callback), left, is_head=is_head
@@ -171,7 +173,7 @@ class HttpSender:
         except TimeoutError:
             url.receiver.demote(address)
             return outcomes.timed_out(callback.timeout)
-        except Unanswered as error:
+        except NoAnswer as error:
             if isinstance(error, NothingCame):
                 self._connections.was_cut(connection)
             return outcomes.unanswered(error, url.receiver.name(address))

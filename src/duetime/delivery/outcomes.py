@@ -12,9 +12,9 @@ from http import HTTPStatus
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis, from_datetime
-from duetime.delivery.connection import BrokeOff, GivenUp, NotHttp, Response, Unanswered
-from duetime.delivery.connections import TlsFailed
+from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
 from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
+from duetime.delivery.opening import TlsFailed
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Answer
 from duetime.durations import format_duration
@@ -99,7 +99,7 @@ def not_connected(error: OSError | TlsFailed, at: str, within: float) -> Outcome
     return _failed(Kind.NETWORK, f"cannot connect to {at}: {error}")
 
 
-def unanswered(error: Unanswered, at: str) -> Outcome:
+def unanswered(error: NoAnswer, at: str) -> Outcome:
     """The outcome where a request was sent to ``at`` and got no whole answer."""
     if isinstance(error, GivenUp):
         return _failed(Kind.LOST, "this node stopped before the answer came")

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from duetime.clock import Clock, Millis
+from duetime.clock import Clock, Millis, sleep
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
@@ -33,7 +33,8 @@ from duetime.stores import News, Store
 
 log = logging.getLogger("duetime.engine")
 
-# A part that has made no pass for so long, in seconds, is not alive.
+# A part whose next pass is overdue for so long, in seconds, is not alive: it hangs in a call. One
+# whose call fails is alive, for it tries again.
 STALLED = 15.0
 
 
@@ -136,7 +137,7 @@ class Engine:
         self._steps: dict[Loop, Step] = {
             self._reading: self.reader.step,
             self._dispatching: self.dispatcher.step,
-            self._committing: self._commit,
+            self._committing: self.committer.gather,
             self._meeting: self._meet,
             self._inheriting: self.heir.step,
             self._telling: self.herald.step,
@@ -185,10 +186,10 @@ class Engine:
         if not self.members.is_writing:
             raise StoreUnavailable("this node's record could not be written")
 
-    async def go(self) -> None:
+    async def leave_no_trace(self) -> None:
         """Take away all that shows that this node is there: it has ended, or never came in."""
         with suppress(StoreError):
-            await self.members.go()
+            await self.members.leave_no_trace()
 
     async def run(self) -> None:
         """Work until stopped."""
@@ -201,8 +202,8 @@ class Engine:
         """Hand over to the other nodes, then claim nothing more, finish what is under way within
         the time given, and hand back the rest.
 
-        ``run`` returns once this is done. To ``go`` is what remains, when nothing else of this
-        node works on the store any more.
+        ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
+        of this node works on the store any more.
         """
         for loop in (self._cleaning, self._inheriting, self._meeting):
             loop.stop()
@@ -231,7 +232,7 @@ class Engine:
         began_at = self._clock.monotonic()
         if await self._leave(drain_for):
             overlap = min(self.members.handover_time, drain_for / 2)
-            await self._clock.wait(asyncio.Event(), overlap)
+            await sleep(self._clock, overlap)
         return min(self._clock.monotonic() - began_at, drain_for)
 
     async def _leave(self, drain_for: float) -> bool:
@@ -254,11 +255,6 @@ class Engine:
             self._reading.wake()
         self._dispatching.wake()  # it sleeps while there is no lease
         return pause
-
-    async def _commit(self) -> float:
-        if (pause := self.committer.gathering()) > 0:
-            return pause
-        return await self.committer.step()
 
     def _on_death(self, dead: dict[str, Millis]) -> None:
         self.heir.inherit(dead)

@@ -5,14 +5,13 @@ under way. Both are changes of the same rows by the same node, so one pass does 
 never race each other.
 """
 
-import asyncio
 import logging
 import random
 from collections import deque
 from collections.abc import Callable
 
 from duetime import model
-from duetime.clock import Clock, Millis
+from duetime.clock import Clock, Millis, sleep
 from duetime.engine.claim import Claim
 from duetime.engine.members import Members
 from duetime.errors import StoreError
@@ -23,6 +22,9 @@ log = logging.getLogger("duetime.engine")
 
 # How long, in seconds, the first outcome of a batch waits for more to share its write.
 GATHER_FOR = 0.02
+
+LARGEST = 500  # outcomes in one write, as many as the dispatcher claims in one
+ENOUGH = LARGEST // 2  # outcomes that wait for no more
 
 # How long, in seconds, a node that is stopping waits for a store that is failing, before each of
 # the last tries. What is not handed back then comes late: its claim must run out first.
@@ -41,7 +43,6 @@ class Committer:
         members: Members,
         on_written: Callable[[Timer], None],
         wake: Callable[[], None],
-        largest: int = 500,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -49,8 +50,7 @@ class Committer:
         self._members = members
         self._on_written = on_written
         self._wake = wake
-        self._largest = largest
-        self._enough = largest // 2  # outcomes that wait for no more
+        self._look_every = claim_for / 8000  # seconds, for claims that must be renewed
         self._claims: dict[str, Claim] = {}
         self._ended: deque[Claim] = deque()
         self._doubtful: list[Claim] = []  # a write of theirs failed: it may have landed
@@ -67,11 +67,6 @@ class Committer:
     def __len__(self) -> int:
         return len(self._claims)
 
-    @property
-    def under_way(self) -> list[Claim]:
-        """The claims whose attempt has not ended yet."""
-        return [claim for claim in self._claims.values() if claim.outcome is None]
-
     def end(self, claim: Claim, outcome: Outcome) -> None:
         """Note down how an attempt ended, to be written in the next pass."""
         claim.outcome = outcome
@@ -79,15 +74,21 @@ class Committer:
         if len(self._ended) == 1:
             self._write_at = self._clock.monotonic() + GATHER_FOR
             self._wake()
-        elif len(self._ended) == self._enough:
+        elif len(self._ended) == ENOUGH:
             self._wake()
 
-    def gathering(self) -> float:
+    async def gather(self) -> float:
+        """Let outcomes gather for a moment before they are written: the step of its loop."""
+        if (pause := self._gathering()) > 0:
+            return pause
+        return await self.step()
+
+    def _gathering(self) -> float:
         """For how many more seconds it pays to gather outcomes before writing them.
 
         Nobody waits for this write, and a fuller batch costs hardly more than a small one.
         """
-        if not self._ended or len(self._ended) >= self._enough:
+        if not self._ended or len(self._ended) >= ENOUGH:
             return 0
         return self._write_at - self._clock.monotonic()
 
@@ -96,16 +97,16 @@ class Committer:
         if self._doubtful:
             await self._look_again()
         now = self._clock.now()
-        ended = [self._ended.popleft() for _ in range(min(len(self._ended), self._largest))]
+        ended = [self._ended.popleft() for _ in range(min(len(self._ended), LARGEST))]
         ended = [claim for claim in ended if self._claims.get(claim.timer.id) is claim]
-        renewed = self._claims_to_renew()
-        changes = [self._finishing(claim, now) for claim in ended]
-        changes += [
-            Change(claim.timer, model.renew(claim.timer, now, self._claim_for)) for claim in renewed
+        finishing = [(claim, self._finishing(claim, now)) for claim in ended]
+        renewing = [
+            (claim, Change(claim.timer, model.renew(claim.timer, now, self._claim_for)))
+            for claim in self._claims_to_renew()
         ]
-        if changes:
-            await self._write(ended, renewed, changes)
-        return 0 if self._ended else self._claim_for / 8000
+        if finishing or renewing:
+            await self._write(finishing, renewing)
+        return 0 if self._ended else self._look_every
 
     async def write_the_rest(self) -> None:
         """Write all outcomes, however few: this node is stopping."""
@@ -115,7 +116,7 @@ class Committer:
                     await self.step()
             except StoreError as error:
                 if pause is not None:
-                    await self._clock.wait(asyncio.Event(), pause)
+                    await sleep(self._clock, pause)
                     continue
                 log.warning(
                     "the store is failing (%s): %d claims could not be handed back; "
@@ -125,21 +126,23 @@ class Committer:
                 )
             return
 
-    async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
+    async def _write(
+        self, finishing: list[tuple[Claim, Change]], renewing: list[tuple[Claim, Change]]
+    ) -> None:
         asked_at, lease = self._clock.monotonic(), self._members.lease
+        asked = finishing + renewing
         try:
-            won = await self._store.apply(changes)
+            won = await self._store.apply([change for _, change in asked])
         except Exception:  # whatever it was, the write may have landed
-            self._doubtful += ended + renewed
-            self._ended.extendleft(reversed(ended))
+            self._doubtful += [claim for claim, _ in asked]
+            self._ended.extendleft(claim for claim, _ in reversed(finishing))
             raise
-        for claim, change, is_ours in zip(ended, changes, won, strict=False):
+        answers = iter(won)  # to those that finish first, then to the others
+        for (claim, change), is_ours in zip(finishing, answers, strict=False):
             self._let_go(claim)
             if is_ours:
                 self._on_written(change.new)
-        for claim, change, is_ours in zip(
-            renewed, changes[len(ended) :], won[len(ended) :], strict=True
-        ):
+        for (claim, change), is_ours in zip(renewing, answers, strict=True):
             if is_ours:
                 claim.timer = change.new
                 claim.holds_until = asked_at + self._claim_for / 1000
@@ -163,9 +166,13 @@ class Committer:
         now = self._clock.monotonic()
         if now < self._renew_at:
             return []
-        self._renew_at = now + self._claim_for / 8000
+        self._renew_at = now + self._look_every
         half_over = now + self._claim_for / 2000
-        return [claim for claim in self.under_way if now < claim.holds_until < half_over]
+        return [
+            claim
+            for claim in self._claims.values()
+            if claim.outcome is None and now < claim.holds_until < half_over
+        ]
 
     async def _look_again(self) -> None:
         """Find out what became of the claims whose last write failed."""

@@ -17,9 +17,10 @@ from duetime.model import Kind, Outcome
 
 log = logging.getLogger("duetime.engine")
 
-LONGEST_WAIT = 1.0  # seconds that a claim waits for a place
+LONGEST_WAIT = 1.0  # seconds that a claim waits for a place; nobody can cancel it meanwhile
 
-# How long, in seconds, a callback that was told to end may take to do so.
+# How long, in seconds, a callback that was told to end may take to do so. It has nothing to wait
+# for then, so one that takes longer hangs, and must not keep the process from ending.
 LAST_CHANCE = 1.0
 
 _NOT_STARTED = Outcome(kind=Kind.UNSENT)

@@ -20,6 +20,8 @@ from duetime.stores import Change, Store
 # The wall clock may be set: never sleep longer than this on what it said.
 LONGEST_SLEEP = 1.0
 
+LARGEST = 500  # timers claimed in one write
+
 
 class Dispatcher:
     """Starts timers that are due."""
@@ -37,7 +39,6 @@ class Dispatcher:
         committer: Committer,
         departures: Departures,
         claim_for: Millis,
-        largest: int = 500,
     ) -> None:
         self._node = node
         self._store = store
@@ -49,7 +50,6 @@ class Dispatcher:
         self._committer = committer
         self._departures = departures
         self._claim_for = claim_for
-        self._largest = largest
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
 
@@ -61,11 +61,11 @@ class Dispatcher:
         if not self._members.lease.holds(self._clock.monotonic()):
             return LONGEST_SLEEP  # nothing could be sent; the next heartbeat wakes us
         now = self._clock.now()
-        room = min(self._targets.free, self._largest)
+        room = min(self._targets.free, LARGEST)
         begun = self._targets.next_waiting(room)
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        for timer in self._agenda.take(now, self._largest - len(begun)):
+        for timer in self._agenda.take(now, LARGEST - len(begun)):
             name = self._sender.target(timer.spec.callback)
             if self._targets.begin(name, timer):
                 begun.append((name, timer))
@@ -84,18 +84,20 @@ class Dispatcher:
     async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
         holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._members.lease
         changes = [self._starting(timer, now) for _, timer in begun]
+        claims = [
+            Claim(timer=change.new, holds_until=holds_until, lease=lease) for change in changes
+        ]
         self._claiming = {timer.id for _, timer in begun}
         try:
             won = await self._store.apply(changes)
         except Exception:  # whatever it was, the write may have landed
-            for (name, _), change in zip(begun, changes, strict=True):
-                self._doubt(name, Claim(timer=change.new, holds_until=holds_until, lease=lease))
+            for (name, _), claim in zip(begun, claims, strict=True):
+                self._doubt(name, claim)
             raise
         finally:
             self._claiming = set()
-        for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
-            if is_ours and change.new.status is Status.EXECUTING:
-                claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
+        for (name, timer), claim, is_ours in zip(begun, claims, won, strict=True):
+            if is_ours and claim.timer.status is Status.EXECUTING:
                 self._departures.depart(name, claim)
             else:
                 self._targets.leave(name, timer)

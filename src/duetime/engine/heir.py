@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
 from duetime.engine.members import Members
-from duetime.engine.reader import PORTION
+from duetime.engine.reader import PAGE, PORTION
 from duetime.model import Status, Timer
 from duetime.stores import Due, Store
 from duetime.stores.portions import portions
@@ -32,7 +32,6 @@ class Heir:
         members: Members,
         is_in_hand: Callable[[str, int], bool],
         wake: Callable[[], None],
-        page: int = 1_000,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -40,7 +39,7 @@ class Heir:
         self._members = members
         self._is_in_hand = is_in_hand
         self._wake = wake
-        self._page = page
+        self._page = PAGE
         self._dead: frozenset[str] = frozenset()
         self._place = Due(0, "")
         self._until: Millis = 0

@@ -26,6 +26,8 @@ from duetime.stores.portions import portions
 # Behind every timer that wakes at its time: no id sorts after this.
 LAST_ID = "~"
 
+HORIZON: Millis = 5_000  # how far it reads ahead
+PAGE = 1_000  # lines of the due index that are read at once
 PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
 MOST_HEARD = 10_000  # lines of news that wait to be read
 
@@ -44,8 +46,6 @@ class Reader:
         herald: Herald,
         is_in_hand: Callable[[str, int], bool],
         poll_every: float,
-        horizon: Millis = 5_000,
-        page: int = 1_000,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -57,11 +57,10 @@ class Reader:
         self._turned_away_before = 0
         self._has_refused = False  # in this pass, for want of room
         self._poll_every = poll_every
-        self._horizon = horizon
-        self._page = page
+        self._page = PAGE
         self._read_shards: Collection[int] = ()
         self._ahead = Due(clock.now(), "")  # everything up to here has been read
-        self._until = self._ahead.wake_at + horizon  # what is written below this is noticed
+        self._until = self._ahead.wake_at + HORIZON  # what is written below this is noticed
         self._behind: Due | None = None
         self._heard: list[Waking] = []
         self._poll_at = -math.inf  # on the monotonic clock
@@ -72,7 +71,7 @@ class Reader:
 
     def is_near(self, wake_at: Millis) -> bool:
         """Tell whether a timer wakes so soon that its reader may have read that stretch already."""
-        return wake_at <= self._clock.now() + self._horizon
+        return wake_at <= self._clock.now() + HORIZON
 
     def hear(self, lines: Iterable[Waking]) -> bool:
         """Take note of lines that were announced; tells whether they make a pass worth while."""
@@ -106,7 +105,7 @@ class Reader:
             self._change_shards(shards, now)
         if not shards:
             return self._poll_every  # a node that has just come; getting some wakes us
-        if self._ahead.wake_at > now + 2 * self._horizon:  # the wall clock was set back
+        if self._ahead.wake_at > now + 2 * HORIZON:  # the wall clock was set back
             self._ahead = Due(now, "")
         self._has_refused = False
         await self._note_down(heard + self._targets.recalled(), now)
@@ -154,7 +153,7 @@ class Reader:
         if limit == 0:
             return False
         # Set before reading: what is written after this read began is noticed instead.
-        until = now + self._horizon
+        until = now + HORIZON
         self._until = max(until, self._ahead.wake_at)
         if self._ahead.wake_at < now:
             self._ahead = Due(now, "")  # what lies between is found by looking behind

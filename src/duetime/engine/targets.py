@@ -26,12 +26,13 @@ from duetime.stores import Waking
 # How many times the places of a receiver may be claimed ahead.
 MOST_AHEAD = 3
 
-FIRST_PLACES = 8
-LEAST_PLACES = 4
-MOST_REMEMBERED = 4096  # receivers that nothing is under way to
+FIRST_PLACES = 8  # so few that a node with 1000 holds a hundred receivers that hang
+LEAST_PLACES = 4  # one that times out keeps these, to earn more by answering
+MOST_REMEMBERED = 4096  # receivers that nothing is under way to, and what they have earned
 
 _ANSWERS = frozenset({Kind.OK, Kind.HTTP})
 
+# For the memory of a node: large timers fill it before their number does.
 MOST_BYTES_UNDER_WAY = 256 * 1024 * 1024
 MOST_BYTES_WAITING = 64 * 1024 * 1024
 SURE_BYTES = 64 * 1024  # that every receiver may have waiting, however many wait for others
