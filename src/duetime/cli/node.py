@@ -32,7 +32,7 @@ from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
 from duetime.layout import agree_on_shards
 from duetime.moving.journal import check_no_move
-from duetime.moving.threshold import step_over
+from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
 
 log = logging.getLogger("duetime")
@@ -74,7 +74,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             retention=settings.retention,
             readmit=partial(check_no_move, store),
         )
-        await step_over(store, come=engine.join, go=engine.go)
+        await join_unless_moving(store, come=engine.join, go=engine.go)
         stack.push_async_callback(engine.go)
         num_shards = await agree_on_shards(store, settings.num_shards)
         service = Service(
