@@ -47,7 +47,8 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_SCHEMA",
         reading.text,
         "duetime",
-        "PostgreSQL: the schema of the tables; several installations share a database by it",
+        "PostgreSQL's schema, or Cassandra's keyspace, unless the URL names one; several "
+        "installations share a database by it",
         "a name",
     ),
     Setting(
