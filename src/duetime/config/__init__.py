@@ -14,7 +14,7 @@ import msgspec
 
 from duetime.clock import Millis
 from duetime.config.dotenv import DotEnv, read_dotenv
-from duetime.config.table import MAKE_A_KEY, PG_OPTIONS, PG_TABLE, TABLE, Setting
+from duetime.config.table import EVERY, MAKE_A_KEY, PG_OPTIONS, PG_TABLE, TABLE, Setting
 from duetime.errors import ConfigurationError
 
 
@@ -102,7 +102,7 @@ def _gather(
     """What was written for each variable, in the strongest place; an empty text is not set."""
     from_file = read_dotenv(dotenv) if dotenv else DotEnv({}, [])
     written: dict[str, Source] = {}
-    for setting in (*TABLE, *PG_TABLE, *PG_OPTIONS):
+    for setting in EVERY:
         flag = flags.get(setting.field) if setting.flag else None
         places = (
             Source("" if flag is None else str(flag), setting.flag or setting.env),
