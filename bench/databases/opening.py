@@ -4,38 +4,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bench.databases import Databases
 from bench.databases.served import ServedDatabases
 from bench.databases.sqlite import SqliteFiles
 from bench.machine import disk_of
-from duetime.stores.opening import KINDS, open_store
+from duetime.errors import ConfigurationError
+from duetime.stores.opening import KINDS, kind_of, open_store
 
 if TYPE_CHECKING:
     from tests.servers.server import Server
 
 
-class Served(NamedTuple):
-    """An engine that is a server, whose driver may not be installed."""
-
-    schemes: tuple[str, ...]  # of the URLs of a server that somebody runs
-    databases: str  # the class below this package that makes databases on it
-
-    def load(self) -> type[ServedDatabases]:
-        """The class itself."""
-        module, _, name = self.databases.partition(".")
-        found: type[ServedDatabases] = getattr(import_module(f"bench.databases.{module}"), name)
-        return found
-
-
+# The classes below this package that make databases on a server. They are loaded when they are
+# needed, for their drivers may not be installed.
 SERVED = {
-    "postgres": Served(("postgresql", "postgres"), "postgres.PostgresSchemas"),
-    "mariadb": Served(("mariadb",), "mysql.MariadbDatabases"),
-    "mysql": Served(("mysql", "tidb"), "mysql.MysqlDatabases"),
-    "mongodb": Served(("mongodb", "mongodb+srv"), "mongodb.MongodbDatabases"),
-    "cassandra": Served(("cassandra", "scylla"), "cassandra.CassandraKeyspaces"),
-    "dynamodb": Served(("dynamodb",), "dynamodb.DynamoTables"),
+    "postgres": "postgres.PostgresSchemas",
+    "mariadb": "mysql.MariadbDatabases",
+    "mysql": "mysql.MysqlDatabases",
+    "mongodb": "mongodb.MongodbDatabases",
+    "cassandra": "cassandra.CassandraKeyspaces",
+    "dynamodb": "dynamodb.DynamoTables",
 }
 NAMES = ("sqlite", *SERVED)
 
@@ -53,8 +43,7 @@ def check(store: str) -> None:
     if is_named_server(store):
         open_store(store)  # nothing is opened before its migrate
     elif store not in NAMES:
-        schemes = {served.schemes[0] for served in SERVED.values()}
-        examples = [kind.example for kind in KINDS if kind.schemes[0] in schemes]
+        examples = [kind.example for kind in KINDS if kind.extra in SERVED]
         raise UnknownStore(
             f"must be {', '.join(NAMES)}, or the URL of a server such as {' or '.join(examples)}"
         )
@@ -72,7 +61,8 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
     if served is None:
         yield SqliteFiles(data)
         return
-    databases = served.load()
+    module, _, name = served.partition(".")
+    databases: type[ServedDatabases] = getattr(import_module(f"bench.databases.{module}"), name)
     if is_named_server(store):
         yield databases(store)
         return
@@ -81,11 +71,13 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
         yield databases(server.url(), pid=server.pid, disk=f"{disk.device} ({disk.kind})")
 
 
-def _served(store: str) -> Served | None:
-    scheme, separator, _ = store.partition("://")
-    if not separator:
+def _served(store: str) -> str | None:
+    if "://" not in store:
         return SERVED.get(store)
-    return next((served for served in SERVED.values() if scheme in served.schemes), None)
+    try:
+        return SERVED.get(kind_of(store).extra or "")  # named as what brings its driver
+    except ConfigurationError:
+        return None
 
 
 def _own_server(databases: type[ServedDatabases], data: Path) -> "Server":

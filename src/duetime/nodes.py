@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from duetime.clock import Millis
 
-KIND = "node"  # of the records in which nodes write down what they are
+NODE_KIND = "node"  # of the records in which nodes write down what they are
 LEAVING = "leaving"  # of those of nodes that have left the others, and end what is under way
 
 NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]

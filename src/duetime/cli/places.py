@@ -1,9 +1,9 @@
 """Places: where a database is, as its URL says, without who asks for it and with what secrets."""
 
 from hashlib import blake2b
-from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from duetime.cli.database_file import file_of
 from duetime.errors import ConfigurationError
 from duetime.stores.opening import KINDS
 
@@ -13,9 +13,9 @@ _ASIDE = ("password", "secret", "token", "key", "user", "pool_size", "pooler", "
 
 def place_of(url: str) -> str:
     """The same for all URLs that name the database in the same words."""
+    if file := file_of(url):
+        return f"sqlite://{file.resolve()}"
     scheme, _, rest = url.partition("://")
-    if scheme == "sqlite":
-        return f"sqlite://{Path(rest.removeprefix('/')).resolve()}"
     for kind in KINDS:
         if scheme in kind.schemes:
             scheme = kind.schemes[0]
