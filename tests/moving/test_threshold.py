@@ -70,7 +70,7 @@ async def node_comes(store, clock, turns, copying):
         await members.step()
 
     try:
-        await step_over(Seen(store, "node", turns), come=come, go=members.go)
+        await step_over(Seen(store, "node", turns), come=come, go=members.leave_no_trace)
     except ConfigurationError:
         return False
     finally:
