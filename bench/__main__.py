@@ -16,7 +16,8 @@ from bench.figure import Figure, on_shards, typical
 from bench.machine import describe, disk_of
 from bench.progress import Progress
 from bench.servers import sink
-from bench.stage import QUICK, SIZES, BrokenPromise, Sizes, Stage
+from bench.sizes import QUICK, Sizes
+from bench.stage import BrokenPromise, Stage
 from bench.table import table
 from bench.workloads import NEED_SHARING, WORKLOADS
 from duetime.errors import ConfigurationError, StoreUnavailable
@@ -95,7 +96,7 @@ async def _measure(
     machine = describe()
     async with opening.opened(options.store, data) as databases, sink() as receiver:
         machine |= await databases.describe()
-        sizes = _sizes(options, QUICK if options.quick else SIZES[databases.kind])
+        sizes = _sizes(options, QUICK if options.quick else databases.sizes)
         stage = Stage(databases, receiver, progress, sizes)
         for shards in options.shards or [databases.num_shards]:
             spread_over(shards)

@@ -1,4 +1,4 @@
-"""A backlog is timers that are due far in the future, for a database to be filled with."""
+"""A backlog is timers for a database to be filled with: far from due, or all due at once."""
 
 import os
 import random
@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from msgspec import Raw
 
 from bench.requests import FAR, now_ms
-from duetime import ids
-from duetime.model import HttpCallback, Spec, Timer
+from duetime import ids, model
+from duetime.model import HttpCallback, Kind, Outcome, Spec, Timer
+from duetime.stores import Change
 
+DUE = 1_750_000_000_000  # when those are due that are due at once
 YEAR = 365 * 86_400_000
+NOWHERE = "http://127.0.0.1:9/hook"  # none of these is ever sent
+
+_OK = Outcome(kind=Kind.OK, status_code=200, latency_ms=3)
 
 
 def spread_over(shards: int) -> None:
@@ -18,12 +23,11 @@ def spread_over(shards: int) -> None:
     os.environ["NUM_SHARDS"] = str(shards)
 
 
-def far_timers(count: int, sink_port: int) -> Iterator[Timer]:
+def far_timers(count: int) -> Iterator[Timer]:
     """Timers that are due some time between tomorrow and in a year, in no order."""
     shards = int(os.environ.get("NUM_SHARDS", "256"))
     now = now_ms()
     chance = random.Random(count)
-    url = f"http://127.0.0.1:{sink_port}/hook"
     for number in range(count):
         id_ = ids.new_id(now + number // 100, ids.spread_shard(shards))
         due = now + FAR + chance.randrange(YEAR)
@@ -37,5 +41,38 @@ def far_timers(count: int, sink_port: int) -> Iterator[Timer]:
             wake_at=due,
             created_at=now,
             updated_at=now,
-            spec=Spec(callback=HttpCallback(url=url, payload=payload), correlation_id=id_),
+            spec=Spec(callback=HttpCallback(url=NOWHERE, payload=payload), correlation_id=id_),
         )
+
+
+def due_timers(count: int) -> list[Timer]:
+    """Timers that are all due, with a payload of about 300 bytes, each in another shard."""
+    made = []
+    for number in range(count):
+        id_ = ids.new_id(DUE + number // 100, number % ids.SHARDS)
+        payload = Raw(b'{"order":%d,"text":"%s"}' % (number, b"x" * 280))
+        spec = Spec(
+            callback=HttpCallback(url="https://example.com/hooks/1", payload=payload),
+            name="reminder",
+            correlation_id=id_,
+        )
+        made.append(
+            Timer(
+                id=id_,
+                tenant="default",
+                group="default",
+                timer_id=id_,
+                execute_at=DUE,
+                wake_at=DUE,
+                created_at=DUE + number // 100,
+                updated_at=DUE,
+                spec=spec,
+            )
+        )
+    return made
+
+
+def finishing(timer: Timer) -> Change:
+    """The change that ends a successful attempt, with its line of the log."""
+    done = model.finish(timer, _OK, DUE + 1, 0.5)
+    return Change(timer, done, model.attempt_record(timer, done, _OK, DUE + 1))

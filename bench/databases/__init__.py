@@ -4,11 +4,12 @@
 it made fresh for a workload, and that is gone afterwards.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 from bench.aims import Aims
+from bench.sizes import Sizes
 from duetime.model import Status
 
 
@@ -20,14 +21,9 @@ class Extent(NamedTuple):
     dead_rows: int | None = None
 
 
-class BareInsert(NamedTuple):
-    """The bare driver inserts timers: a child of the benchmark, which prints rows a second.
-
-    It is told two arguments more: how many, and how many in a transaction.
-    """
-
-    arguments: tuple[str, ...]
-    env: Mapping[str, str]
+# The bare driver inserts timers into the database at a URL, so many and so many in a transaction,
+# and tells how many that was a second.
+Way = Callable[[str, int, int], float]
 
 
 class Database(Protocol):
@@ -36,10 +32,6 @@ class Database(Protocol):
     @property
     def url(self) -> str:
         """What ``duetime serve`` is told."""
-        ...
-
-    def bare_insert(self, way: str) -> BareInsert:
-        """How to insert timers without Duetime, in one of the ways that its engine has."""
         ...
 
     async def count(self, *statuses: Status) -> int:
@@ -60,12 +52,17 @@ class Databases(Protocol):
 
     @property
     def kind(self) -> str:
-        """A key of ``Sizes`` and ``Aims``."""
+        """Its module here, for the bare driver."""
         ...
 
     @property
     def aims(self) -> Aims:
         """What should be reached on it."""
+        ...
+
+    @property
+    def sizes(self) -> Sizes:
+        """How much is done on it."""
         ...
 
     @property
@@ -76,11 +73,6 @@ class Databases(Protocol):
     @property
     def bare_ways(self) -> tuple[str, ...]:
         """The ways of its driver to insert many rows; Duetime is measured by the first."""
-        ...
-
-    @property
-    def can_be_shared(self) -> bool:
-        """Tell whether several nodes can work on one database."""
         ...
 
     async def describe(self) -> dict[str, str]:

@@ -1,36 +1,36 @@
 """Cassandra: a database is a keyspace of its own on a cluster."""
 
 import asyncio
-import secrets
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+import uvloop
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.bare_cassandra import batches, write
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
-from duetime.model import Status
+from bench.databases import Extent, Way
+from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
+from duetime.model import Status, Timer
+from duetime.stores import Insert
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.errors import translated
-from duetime.stores.cassandra.session import Session, open_session
-from duetime.stores.cassandra.store import CassandraStore
+from duetime.stores.cassandra.pieces import Ground, Insertion
+from duetime.stores.cassandra.session import Session, Step, open_session
 from duetime.stores.cassandra.traits import TRAITS
 from duetime.stores.codec import SCALARS
 
 AT_ONCE = 20_000
+BATCHES_AT_ONCE = 64
+_OPEN = "INSERT INTO duetime.shards (everything, shard) VALUES (0, ?)"
 _IN_A_BATCH = 20
 _STATUS = SCALARS.index("status")
 
-_BARE_WAYS = {
-    "bare driver, conditional batches": "conditional",
-    "bare driver, plain batches": "plain",
-}
 _decode = msgspec.json.Decoder(tuple[list[Any], msgspec.Raw]).decode
 
 
@@ -40,10 +40,6 @@ class CassandraKeyspace:
     def __init__(self, url: str) -> None:
         self.url = url
         self._address = Address.parse(url)
-
-    def bare_insert(self, way: str) -> BareInsert:
-        arguments = ("-m", "bench.bare_cassandra", _BARE_WAYS[way])
-        return BareInsert(arguments, {"DATABASE_URL": self.url})
 
     async def count(self, *statuses: Status) -> int:
         async with _connected(self._address) as session:
@@ -61,12 +57,12 @@ class CassandraKeyspace:
         return counter
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         async with _connected(self._address) as driver:
             session = Session(driver, self._address.keyspace)
             for done in range(0, count, AT_ONCE):
                 part = list(islice(timers, AT_ONCE))
-                await write(session, batches(part, _IN_A_BATCH, is_conditional=False))
+                await _write(session, _batches(part, _IN_A_BATCH, is_conditional=False))
                 on_progress(done + len(part))
 
     async def extent(self) -> Extent:
@@ -80,50 +76,97 @@ class CassandraKeyspace:
         return Extent(table_mb=sum(row[0] for row in rows) * 1.048576)
 
 
-class CassandraKeyspaces:
-    """Keyspaces on a cluster.
+# The bare driver ------------------------------------------------------------------------------
 
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+
+def _batches(
+    timers: Iterable[Timer], size: int, *, is_conditional: bool
+) -> dict[int, list[list[Step]]]:
+    """What to write, by shard: batches of so many timers each."""
+    by_shard: dict[int, list[list[Step]]] = {}
+    for number, timer in enumerate(timers):
+        parts = by_shard.setdefault(timer.shard, [[]])
+        if number and len(parts[-1]) >= 3 * size:
+            parts.append([])
+        steps = Insertion(Insert(timer), None).steps(Ground(timer.shard))
+        parts[-1] += [step if is_conditional else _unconditional(step) for step in steps]
+    return by_shard
+
+
+def _unconditional(step: Step) -> Step:
+    statement, values = step
+    return statement.partition(" IF ")[0], values
+
+
+async def _write(session: Session, by_shard: dict[int, list[list[Step]]]) -> None:
+    """Write the batches of each shard one after the other, and of many shards at once."""
+    room = asyncio.Semaphore(BATCHES_AT_ONCE)
+
+    async def write_shard(shard: int, parts: list[list[Step]]) -> None:
+        await session.run(_OPEN, (shard,))
+        for part in parts:
+            async with room:
+                await session.run_batch(part)
+
+    await asyncio.gather(*(write_shard(shard, parts) for shard, parts in by_shard.items()))
+
+
+async def _insert(address: Address, count: int, size: int, *, is_conditional: bool) -> float:
+    """Insert so many timers, and tell how fast that was."""
+    # Each shard gets a share of what would be one transaction elsewhere.
+    by_shard = _batches(far_timers(count), size, is_conditional=is_conditional)
+    driver = await asyncio.to_thread(open_session, address)
+    session = Session(driver, address.keyspace)
+    started = time.perf_counter()
+    await _write(session, by_shard)
+    seconds = time.perf_counter() - started
+    await asyncio.to_thread(driver.cluster.shutdown)
+    return count / seconds
+
+
+def _way(*, is_conditional: bool) -> Way:
+    def insert(url: str, count: int, size: int) -> float:
+        return uvloop.run(_insert(Address.parse(url), count, size, is_conditional=is_conditional))
+
+    return insert
+
+
+# A batch is of one shard.
+WAYS: dict[str, Way] = {
+    # The store's conditions, without which a key could be taken twice: servers agree on each batch.
+    "bare driver, conditional batches": _way(is_conditional=True),
+    # It writes over whatever is there.
+    "bare driver, plain batches": _way(is_conditional=False),
+}
+
+
+class CassandraKeyspaces(ServedDatabases):
+    """Keyspaces on a cluster."""
 
     kind = "cassandra"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=5)
     num_shards = TRAITS.num_shards
-    bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
+    bare_ways = tuple(WAYS)
+    database = CassandraKeyspace
+    server = "cassandra"
+    server_options: ClassVar = {"fsync": True, "is_long_lived": True, "heap": "2G"}
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._address = Address.parse(url)
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         with translated():
-            async with _connected(self._address) as session:
+            async with _connected(Address.parse(self._url)) as session:
                 row = session.execute("SELECT release_version FROM system.local").one()
-        disk = {"disk": self._disk} if self._disk else {}
-        return {"cassandra": f"{row[0]}, one node", **disk}
+        return {"cassandra": f"{row[0]}, one node"}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
-
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        keyspace = f"bench_{secrets.token_hex(8)}"
+    def _url_of(self, name: str) -> str:
         server, _, rest = self._url.partition("://")
         place, question, options = rest.partition("?")
-        url = f"{server}://{place.partition('/')[0]}/{keyspace}{question}{options}"
-        store = CassandraStore(Address.parse(url))
-        try:
-            await store.migrate()
-            await store.close()
-            yield CassandraKeyspace(url)
-        finally:
-            async with _connected(self._address) as session:
-                drop = f"DROP KEYSPACE IF EXISTS {keyspace}"
-                await asyncio.to_thread(session.execute, drop, timeout=60)
+        return f"{server}://{place.partition('/')[0]}/{name}{question}{options}"
+
+    async def _drop(self, url: str) -> None:
+        drop = f"DROP KEYSPACE IF EXISTS {Address.parse(url).keyspace}"
+        async with _connected(Address.parse(self._url)) as session:
+            await asyncio.to_thread(session.execute, drop, timeout=60)
 
 
 @asynccontextmanager

@@ -1,38 +1,36 @@
 """DynamoDB: a database is a table of its own."""
 
-import os
-import secrets
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from bench.aims import AIMS
+import uvloop
+
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
+from bench.databases import Extent, Way
+from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime import ids
-from duetime.config import load_settings
 from duetime.model import Status
 from duetime.stores.dynamodb import batches
 from duetime.stores.dynamodb.address import Address
-from duetime.stores.dynamodb.calls import Calls
+from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.errors import Refused
 from duetime.stores.dynamodb.items import new_item, text
 from duetime.stores.dynamodb.keys import partition_of
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
-from duetime.stores.dynamodb.store import DynamoStore
 from duetime.stores.dynamodb.traits import TRAITS
 from duetime.stores.dynamodb.wire import Wire
 
 AT_ONCE = 1_000
+_IN_A_BATCH = 25
 WITHIN = 60.0
-
-_BARE_WAYS = {
-    "bare PutItem, conditional": "put",
-    "bare BatchWriteItem": "batch",
-}
 
 
 class DynamoTable:
@@ -41,10 +39,6 @@ class DynamoTable:
     def __init__(self, url: str) -> None:
         self.url = url
         self._address = Address.parse(url)
-
-    def bare_insert(self, way: str) -> BareInsert:
-        arguments = ("-m", "bench.bare_dynamodb", _BARE_WAYS[way])
-        return BareInsert(arguments, {"DATABASE_URL": self.url})
 
     async def count(self, *statuses: Status) -> int:
         wanted = {f":{status.value}": text(status.value) for status in statuses or tuple(Status)}
@@ -65,7 +59,7 @@ class DynamoTable:
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
         """Write the items that the store would write, without its conditions: that is quicker."""
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         async with _calling(self._address) as calls:
             shards = Shards(calls)
             for done in range(0, count, AT_ONCE):
@@ -84,45 +78,92 @@ class DynamoTable:
         )
 
 
-class DynamoTables:
-    """Tables of an account, or of DynamoDB Local; ``pid`` is its process, if it is ours."""
+# The bare driver ------------------------------------------------------------------------------
+
+Insert = Callable[[Wire, str, Sequence[Item]], Awaitable[object]]
+
+
+async def _put(wire: Wire, table: str, rows: Sequence[Item]) -> None:
+    await asyncio.gather(
+        *(
+            wire.call(
+                "PutItem",
+                {
+                    "TableName": table,
+                    "Item": row,
+                    "ConditionExpression": "attribute_not_exists(pk)",
+                },
+                WITHIN,
+            )
+            for row in rows
+        )
+    )
+
+
+async def _batch(wire: Wire, table: str, rows: Sequence[Item]) -> None:
+    requests = [{"PutRequest": {"Item": row}} for row in rows]
+    await asyncio.gather(
+        *(
+            wire.call(
+                "BatchWriteItem", {"RequestItems": {table: requests[at : at + _IN_A_BATCH]}}, WITHIN
+            )
+            for at in range(0, len(requests), _IN_A_BATCH)
+        )
+    )
+
+
+async def _insert(insert: Insert, address: Address, count: int, size: int) -> float:
+    """Insert so many timers, and tell how fast that was."""
+    rows = [new_item(timer) for timer in far_timers(count)]
+    wire = Wire(address, address.pool_size)
+    started = time.perf_counter()
+    for at in range(0, count, size):
+        await insert(wire, address.table, rows[at : at + size])
+    seconds = time.perf_counter() - started
+    await wire.close()
+    return count / seconds
+
+
+def _way(insert: Insert) -> Way:
+    def run(url: str, count: int, size: int) -> float:
+        return uvloop.run(_insert(insert, Address.parse(url), count, size))
+
+    return run
+
+
+WAYS: dict[str, Way] = {
+    # Under the condition that the key is free, so many at once as the store has connections.
+    "bare PutItem, conditional": _way(_put),
+    # It knows no conditions, and overwrites what is there.
+    "bare BatchWriteItem": _way(_batch),
+}
+
+
+class DynamoTables(ServedDatabases):
+    """Tables of an account, or of DynamoDB Local."""
 
     kind = "dynamodb"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=3)
     num_shards = TRAITS.num_shards
-    bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
+    bare_ways = tuple(WAYS)
+    database = DynamoTable
+    server = "dynamodb"
+    server_options: ClassVar = {"is_long_lived": True}
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         if self._pid is None:
             return {"dynamodb": Address.parse(self._url).region}
-        return {"dynamodb": "DynamoDB Local, which waits for no disk", "disk": self._disk}
+        return {"dynamodb": "DynamoDB Local, which waits for no disk"}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
+    def _url_of(self, name: str) -> str:
+        return urlsplit(self._url)._replace(path=f"/{name}").geturl()
 
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        table = f"bench_{secrets.token_hex(8)}"
-        url = urlsplit(self._url)._replace(path=f"/{table}").geturl()
+    async def _drop(self, url: str) -> None:
         address = Address.parse(url)
-        try:
-            # As a node does, so that what is measured beside the sweep is what users have of it;
-            # with RETENTION=never, which a node reads too, DynamoDB Local looks for no dates.
-            store = DynamoStore(address, load_settings({}, os.environ).retention)
-            await store.migrate()
-            await store.close()
-            yield DynamoTable(url)
-        finally:
-            async with _connected(address) as wire:
-                with suppress(Refused):  # it may not have been made
-                    await wire.call("DeleteTable", {"TableName": table}, WITHIN)
+        async with _connected(address) as wire:
+            with suppress(Refused):  # it may not have been made
+                await wire.call("DeleteTable", {"TableName": address.table}, WITHIN)
 
 
 @asynccontextmanager

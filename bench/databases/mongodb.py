@@ -1,21 +1,22 @@
 """MongoDB: a database is one of its own on a server."""
 
-import secrets
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+import time
+from collections.abc import Callable
 from itertools import islice
+from typing import ClassVar
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
-from bench.usage import tree_cpu_seconds
+from bench.databases import Extent, Way
+from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import Client, connect, database_of
 from duetime.stores.mongodb.documents import to_document
 from duetime.stores.mongodb.errors import translated
-from duetime.stores.mongodb.store import MongodbStore
 from duetime.stores.mongodb.traits import TRAITS
 
 AT_ONCE = 5_000
@@ -28,10 +29,6 @@ class MongodbDatabase:
         self.url = url
         self._address = Address.parse(url)
 
-    def bare_insert(self, way: str) -> BareInsert:
-        assert way in MongodbDatabases.bare_ways
-        return BareInsert(("-m", "bench.bare_mongodb"), {"DATABASE_URL": self.url})
-
     async def count(self, *statuses: Status) -> int:
         wanted = {"status": {"$in": [status.value for status in statuses]}} if statuses else {}
         async with connect(self._address) as client:
@@ -39,7 +36,7 @@ class MongodbDatabase:
             return await timers.count_documents(wanted)
 
     async def fill(self, count: int, on_progress: Callable[[int], None]) -> None:
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         async with connect(self._address) as client:
             collection = database_of(client, self._address)["timers"]
             for done in range(0, count, AT_ONCE):
@@ -54,54 +51,61 @@ class MongodbDatabase:
         return Extent(table_mb=told["storageSize"] / 1e6, index_mb=told["indexSize"] / 1e6)
 
 
-class MongodbDatabases:
-    """Databases on a server.
+# The bare driver ------------------------------------------------------------------------------
 
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+
+def _bare(url: str, count: int, size: int) -> float:
+    """``insert_many``, as one would write it by hand, on one connection."""
+    return asyncio.run(_insert(Address.parse(url), count, size))
+
+
+async def _insert(address: Address, count: int, size: int) -> float:
+    documents = [to_document(Insert(timer)) for timer in far_timers(count)]
+    async with connect(address) as client:
+        timers = database_of(client, address)["timers"]
+        await timers.find_one()  # connected
+        started = time.perf_counter()
+        for at in range(0, count, size):
+            await timers.insert_many(documents[at : at + size], ordered=False)
+        seconds = time.perf_counter() - started
+    return count / seconds
+
+
+WAYS: dict[str, Way] = {"bare pymongo, insert_many": _bare}
+
+
+class MongodbDatabases(ServedDatabases):
+    """Databases on a server."""
 
     kind = "mongodb"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5)
+    sizes = Sizes(turns=5)
     num_shards = TRAITS.num_shards
-    bare_ways = ("bare pymongo, insert_many",)
-    can_be_shared = True
+    bare_ways = tuple(WAYS)
+    database = MongodbDatabase
+    server = "mongodb"
+    server_options: ClassVar = {"cache_gb": 1}
 
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
+    async def _describe(self) -> dict[str, str]:
         with translated():
             async with connect(Address.parse(self._url)) as client:
                 version = (await client.server_info())["version"]
                 told = await client.admin.command("serverStatus")
         cache = told["wiredTiger"]["cache"]["maximum bytes configured"] / 2**30
-        disk = {"disk": self._disk} if self._disk else {}
-        return {
-            "mongodb": f"{version}, w=majority, synchronous journal, cache={cache:.2g} GB",
-            **disk,
-        }
+        return {"mongodb": f"{version}, w=majority, synchronous journal, cache={cache:.2g} GB"}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
-
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
+    def _url_of(self, name: str) -> str:
         place, _, options = self._url.partition("?")
-        url = f"{place.rpartition('/')[0]}/bench_{secrets.token_hex(8)}?{options}"
+        return f"{place.rpartition('/')[0]}/{name}?{options}"
+
+    async def _settle(self, url: str) -> None:
+        async with connect(Address.parse(url)) as client:
+            await _checkpoint(client)
+
+    async def _drop(self, url: str) -> None:
         address = Address.parse(url)
-        try:
-            store = MongodbStore(address)
-            await store.migrate()
-            await store.close()
-            async with connect(address) as client:
-                await _checkpoint(client)
-            yield MongodbDatabase(url)
-        finally:
-            async with connect(address) as client:
-                await client.drop_database(address.database)
+        async with connect(address) as client:
+            await client.drop_database(address.database)
 
 
 async def _checkpoint(client: Client) -> None:

@@ -4,65 +4,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from bench.databases import Databases
+from bench.databases.served import ServedDatabases
 from bench.databases.sqlite import SqliteFiles
 from bench.machine import disk_of
-from duetime.stores.opening import ENGINES, open_store
+from duetime.errors import ConfigurationError
+from duetime.stores.opening import KINDS, kind_of, open_store
 
 if TYPE_CHECKING:
     from tests.servers.server import Server
 
 
-class Served(NamedTuple):
-    """An engine that is a server: which of its modules and servers are ours to start."""
-
-    schemes: tuple[str, ...]  # of the URLs of a server that somebody runs
-    databases: str  # the class below this package that makes databases on it
-    kind: str  # of tests/servers
-    # What the administrator of a small machine would set; the rest are the engine's defaults.
-    options: dict[str, Any]
-
-
-_INNODB = {"innodb-buffer-pool-size": "1G", "innodb-log-buffer-size": "16M"}
+# The classes below this package that make databases on a server. They are loaded when they are
+# needed, for their drivers may not be installed.
 SERVED = {
-    "postgres": Served(
-        ("postgresql", "postgres"),
-        "postgres.PostgresSchemas",
-        "postgres-18",
-        {
-            "fsync": True,
-            "settings": {
-                "shared_buffers": "1GB",
-                "max_wal_size": "4GB",
-                "maintenance_work_mem": "256MB",
-                "synchronous_commit": "on",
-            },
-        },
-    ),
-    "mariadb": Served(
-        ("mariadb",),
-        "mysql.MysqlDatabases",
-        "mariadb",
-        {"fsync": True, "settings": {**_INNODB, "innodb-log-file-size": "1G"}},
-    ),
-    "mysql": Served(
-        ("mysql", "tidb"),
-        "mysql.MysqlDatabases",
-        "mysql",
-        {"fsync": True, "settings": {**_INNODB, "innodb-redo-log-capacity": "1G"}},
-    ),
-    "mongodb": Served(
-        ("mongodb", "mongodb+srv"), "mongodb.MongodbDatabases", "mongodb", {"cache_gb": 1}
-    ),
-    "cassandra": Served(
-        ("cassandra", "scylla"),
-        "cassandra.CassandraKeyspaces",
-        "cassandra",
-        {"fsync": True, "is_long_lived": True, "heap": "2G"},
-    ),
-    "dynamodb": Served(("dynamodb",), "dynamodb.DynamoTables", "dynamodb", {"is_long_lived": True}),
+    "postgres": "postgres.PostgresSchemas",
+    "mariadb": "mysql.MariadbDatabases",
+    "mysql": "mysql.MysqlDatabases",
+    "mongodb": "mongodb.MongodbDatabases",
+    "cassandra": "cassandra.CassandraKeyspaces",
+    "dynamodb": "dynamodb.DynamoTables",
 }
 NAMES = ("sqlite", *SERVED)
 
@@ -80,8 +43,7 @@ def check(store: str) -> None:
     if is_named_server(store):
         open_store(store)  # nothing is opened before its migrate
     elif store not in NAMES:
-        schemes = {served.schemes[0] for served in SERVED.values()}
-        examples = [engine.example for engine in ENGINES if engine.schemes[0] in schemes]
+        examples = [kind.example for kind in KINDS if kind.extra in SERVED]
         raise UnknownStore(
             f"must be {', '.join(NAMES)}, or the URL of a server such as {' or '.join(examples)}"
         )
@@ -99,31 +61,33 @@ async def opened(store: str, data: Path) -> AsyncIterator[Databases]:
     if served is None:
         yield SqliteFiles(data)
         return
-    module, _, name = served.databases.partition(".")
-    databases = getattr(import_module(f"bench.databases.{module}"), name)  # drivers are optional
+    module, _, name = served.partition(".")
+    databases: type[ServedDatabases] = getattr(import_module(f"bench.databases.{module}"), name)
     if is_named_server(store):
         yield databases(store)
         return
-    with _own_server(served, data) as server:
+    with _own_server(databases, data) as server:
         disk = disk_of(data)
         yield databases(server.url(), pid=server.pid, disk=f"{disk.device} ({disk.kind})")
 
 
-def _served(store: str) -> Served | None:
-    scheme, separator, _ = store.partition("://")
-    if not separator:
+def _served(store: str) -> str | None:
+    if "://" not in store:
         return SERVED.get(store)
-    return next((served for served in SERVED.values() if scheme in served.schemes), None)
+    try:
+        return SERVED.get(kind_of(store).extra or "")  # named as what brings its driver
+    except ConfigurationError:
+        return None
 
 
-def _own_server(served: Served, data: Path) -> "Server":
+def _own_server(databases: type[ServedDatabases], data: Path) -> "Server":
     from tests.servers.kinds import KINDS  # noqa: PLC0415 - they come with the tests
     from tests.servers.unavailable import Unavailable  # noqa: PLC0415
 
     data.chmod(0o755)  # the server may run as another user
-    kind = KINDS[served.kind]
+    kind = KINDS[databases.server]
     try:
-        return kind.server(kind.install(), within=data, **served.options)
+        return kind.server(kind.install(), within=data, **databases.server_options)
     except (Unavailable, RuntimeError) as error:
         raise NoServer(
             f"no {kind.title} in {data} (as root, name a folder that `nobody` can reach with "

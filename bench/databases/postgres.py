@@ -1,33 +1,48 @@
 """PostgreSQL: a database is a schema of its own on a server."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
+from operator import itemgetter
+from typing import Any, ClassVar
 
 import asyncpg
+import uvloop
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
-from bench.databases.postgres_rows import TABLES
-from bench.usage import tree_cpu_seconds
+from bench.databases import Extent, Way
+from bench.databases.served import ServedDatabases
+from bench.sizes import Sizes
 from duetime.model import Status
-from duetime.stores.codec import to_columns
+from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.errors import translated
-from duetime.stores.postgres.store import PostgresStore
+from duetime.stores.postgres.statements import NEW_STATE, NEW_TIMER
 from duetime.stores.postgres.traits import TRAITS
 
 AT_ONCE = 20_000
 SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_wal_size")
 
-_BARE_WAYS = {
-    "bare asyncpg, COPY": "copy",
-    "bare asyncpg, INSERT of arrays": "arrays",
-    "bare asyncpg, executemany": "executemany",
-}
+Row = tuple[Any, ...]
+
+_KINDS = {**NEW_TIMER, **NEW_STATE}
+_TIMERS = tuple(name.strip('"') for name in NEW_TIMER)
+_STATES = ("id", "tenant", *NEW_STATE)
+
+
+def _picking(names: tuple[str, ...]) -> Callable[[Row], Row]:
+    return itemgetter(*map(COLUMNS.index, names))
+
+
+# The tables, with the columns that are written, and how these are picked from what
+# ``codec.to_columns`` makes of a timer.
+TABLES = (
+    ("timers", _TIMERS, _picking(_TIMERS)),
+    ("states", _STATES, _picking(_STATES)),
+)
 
 
 class PostgresSchema:
@@ -37,10 +52,6 @@ class PostgresSchema:
         self.url = url
         self._address = Address.parse(url)
         self._schema = self._address.schema
-
-    def bare_insert(self, way: str) -> BareInsert:
-        arguments = ("-m", "bench.bare_postgres", _BARE_WAYS[way])
-        return BareInsert(arguments, {"DATABASE_URL": self.url})
 
     async def count(self, *statuses: Status) -> int:
         where = "WHERE status = ANY($1::text[])" if statuses else ""
@@ -59,7 +70,7 @@ class PostgresSchema:
                 await stack.enter_async_context(_connected(self._address)) for _ in TABLES
             ]
             await self._on_each(connections, "ALTER TABLE {} SET (autovacuum_enabled = false)")
-            timers = far_timers(count, sink_port=9)
+            timers = far_timers(count)
             for done in range(0, count, AT_ONCE):
                 rows = [to_columns(timer) for timer in islice(timers, AT_ONCE)]
                 await asyncio.gather(
@@ -92,54 +103,124 @@ class PostgresSchema:
         return Extent(table_mb=int(table) / 1e6, index_mb=int(index) / 1e6, dead_rows=int(dead))
 
 
-class PostgresSchemas:
-    """Schemas on a server.
+# The bare driver ------------------------------------------------------------------------------
 
-    ``pid`` is the server's process, if it runs on this machine and is known.
-    """
+Insert = Callable[[asyncpg.Connection, str, str, tuple[str, ...], Sequence[Row]], Awaitable[object]]
+
+
+async def _copy(
+    connection: asyncpg.Connection,
+    schema: str,
+    table: str,
+    columns: tuple[str, ...],
+    rows: Sequence[Row],
+) -> None:
+    await connection.copy_records_to_table(table, schema_name=schema, columns=columns, records=rows)
+
+
+async def _arrays(
+    connection: asyncpg.Connection,
+    schema: str,
+    table: str,
+    columns: tuple[str, ...],
+    rows: Sequence[Row],
+) -> None:
+    values = ", ".join(f"${place}::{_kind(name)}[]" for place, name in enumerate(columns, 1))
+    statement = f"INSERT INTO {schema}.{table} ({_names(columns)}) SELECT * FROM unnest({values})"
+    await connection.execute(statement, *map(list, zip(*rows, strict=True)))
+
+
+async def _executemany(
+    connection: asyncpg.Connection,
+    schema: str,
+    table: str,
+    columns: tuple[str, ...],
+    rows: Sequence[Row],
+) -> None:
+    values = ", ".join(f"${place}" for place, _ in enumerate(columns, 1))
+    statement = f"INSERT INTO {schema}.{table} ({_names(columns)}) VALUES ({values})"
+    await connection.executemany(statement, rows)
+
+
+def _names(columns: tuple[str, ...]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
+
+
+def _kind(column: str) -> str:
+    return _KINDS.get(column) or _KINDS[f'"{column}"']
+
+
+async def _insert(insert: Insert, address: Address, count: int, size: int) -> float:
+    """Insert so many timers on one connection, and tell how fast that was."""
+    timers = [to_columns(timer) for timer in far_timers(count)]
+    tables = [(name, columns, list(map(pick, timers))) for name, columns, pick in TABLES]
+    connection = await asyncpg.connect(address.dsn)
+    started = time.perf_counter()
+    for at in range(0, count, size):
+        async with connection.transaction():
+            for name, columns, rows in tables:
+                await insert(connection, address.schema, name, columns, rows[at : at + size])
+    seconds = time.perf_counter() - started
+    await connection.close()
+    return count / seconds
+
+
+def _way(insert: Insert) -> Way:
+    def run(url: str, count: int, size: int) -> float:
+        return uvloop.run(_insert(insert, Address.parse(url), count, size))
+
+    return run
+
+
+WAYS: dict[str, Way] = {
+    # The fastest way into a table that there is, but it fails as a whole when a key is taken.
+    "bare asyncpg, COPY": _way(_copy),
+    # One array for each column.
+    "bare asyncpg, INSERT of arrays": _way(_arrays),
+    # What one would write first.
+    "bare asyncpg, executemany": _way(_executemany),
+}
+
+
+class PostgresSchemas(ServedDatabases):
+    """Schemas on a server."""
 
     kind = "postgres"
-    aims = AIMS[kind]
+    aims = Aims(batches=0.5, burst=0.5)
+    sizes = Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5)
     num_shards = TRAITS.num_shards
-    bare_ways = tuple(_BARE_WAYS)
-    can_be_shared = True
-
-    def __init__(self, url: str, *, pid: int | None = None, disk: str = "") -> None:
-        self._url = url
-        self._pid = pid
-        self._disk = disk
-        self.is_metered = pid is not None
-
-    async def describe(self) -> dict[str, str]:
-        with translated():
-            return await self._describe()
+    bare_ways = tuple(WAYS)
+    database = PostgresSchema
+    server = "postgres-18"
+    server_options: ClassVar = {
+        "fsync": True,
+        "settings": {
+            "shared_buffers": "1GB",
+            "max_wal_size": "4GB",
+            "maintenance_work_mem": "256MB",
+            "synchronous_commit": "on",
+        },
+    }
 
     async def _describe(self) -> dict[str, str]:
-        async with _connected(Address.parse(self._url)) as connection:
-            version = await connection.fetchval("SHOW server_version")
-            settings = [f"{name}={await connection.fetchval(f'SHOW {name}')}" for name in SHOWN]
-        disk = {"disk": self._disk} if self._disk else {}
-        return {"postgresql": ", ".join([version, *settings]), **disk}
+        with translated():
+            async with _connected(Address.parse(self._url)) as connection:
+                version = await connection.fetchval("SHOW server_version")
+                settings = [f"{name}={await connection.fetchval(f'SHOW {name}')}" for name in SHOWN]
+        return {"postgresql": ", ".join([version, *settings])}
 
-    def cpu_seconds(self) -> float | None:
-        return None if self._pid is None else tree_cpu_seconds(self._pid)
-
-    @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
-        schema = f"bench_{secrets.token_hex(8)}"
+    def _url_of(self, name: str) -> str:
         # Of an option that is there twice, the last counts.
-        url = f"{self._url}{'&' if '?' in self._url else '?'}schema={schema}"
+        return f"{self._url}{'&' if '?' in self._url else '?'}schema={name}"
+
+    async def _settle(self, url: str) -> None:
+        async with _connected(Address.parse(url)) as connection:
+            await _checkpoint(connection)
+
+    async def _drop(self, url: str) -> None:
         address = Address.parse(url)
-        try:
-            store = PostgresStore(address)
-            await store.migrate()
-            await store.close()
-            async with _connected(address) as connection:
-                await _checkpoint(connection)
-            yield PostgresSchema(url)
-        finally:
-            async with _connected(address) as connection:
-                await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        async with _connected(address) as connection:
+            await connection.execute(f"DROP SCHEMA IF EXISTS {address.schema} CASCADE")
 
 
 @asynccontextmanager

@@ -5,21 +5,25 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from itertools import islice
 from pathlib import Path
 
-from bench.aims import AIMS
+from bench.aims import Aims
 from bench.backlog import far_timers
-from bench.databases import BareInsert, Database, Extent
+from bench.databases import Database, Extent, Way
 from bench.machine import disk_of
+from bench.sizes import Sizes
 from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
 from duetime.stores.sqlite.traits import TRAITS
 
 AT_ONCE = 5_000
+
+_SCHEME = "sqlite:///"
 
 _NAMES = ", ".join(f'"{column}"' for column in COLUMNS)
 INSERTING = f"INSERT INTO timers ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"
@@ -30,11 +34,7 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.url = f"sqlite:///{path}"
-
-    def bare_insert(self, way: str) -> BareInsert:
-        assert way in SqliteFiles.bare_ways
-        return BareInsert(("-m", "bench.bare_sqlite", str(self._path)), {})
+        self.url = f"{_SCHEME}{path}"
 
     async def count(self, *statuses: Status) -> int:
         marks = ", ".join("?" * len(statuses))
@@ -48,7 +48,7 @@ class SqliteFile:
         # It is not measured, so it does not wait for the disk before the end.
         connection = open_writer(self._path, "off")
         connection.execute("PRAGMA cache_size = -1048576")  # all of it: a gigabyte
-        timers = far_timers(count, sink_port=9)
+        timers = far_timers(count)
         for done in range(0, count, AT_ONCE):
             rows = [to_columns(timer) for timer in islice(timers, AT_ONCE)]
             connection.execute("BEGIN IMMEDIATE")
@@ -71,14 +71,31 @@ class SqliteFile:
             os.fsync(file.fileno())
 
 
+def _bare(url: str, count: int, size: int) -> float:
+    """The bare driver: ``executemany``, as one would write it by hand."""
+    rows = [to_columns(timer) for timer in far_timers(count)]
+    connection = open_writer(Path(url.removeprefix(_SCHEME)), "full")
+    started = time.perf_counter()
+    for at in range(0, count, size):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(INSERTING, rows[at : at + size])
+        connection.execute("COMMIT")
+    seconds = time.perf_counter() - started
+    connection.close()
+    return count / seconds
+
+
+WAYS: dict[str, Way] = {"bare sqlite3": _bare}
+
+
 class SqliteFiles:
     """Files below the folder that is measured."""
 
     kind = "sqlite"
-    aims = AIMS[kind]
+    aims = Aims(creates=0.55, batches=0.45, burst=0.45)
+    sizes = Sizes()
     num_shards = TRAITS.num_shards
-    bare_ways = ("bare sqlite3",)
-    can_be_shared = False
+    bare_ways = tuple(WAYS)
     is_metered = True
 
     def __init__(self, data: Path) -> None:

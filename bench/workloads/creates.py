@@ -1,9 +1,8 @@
 """W1, creating timers: one by one on 64 connections, and a thousand at a time."""
 
-from bench import requests
+from bench import bare, requests
 from bench.figure import Aim, Figure
 from bench.load import flood
-from bench.process import started
 from bench.servers import duetime, storeless
 from bench.stage import Stage, check_stored
 
@@ -79,11 +78,7 @@ async def _bare(stage: Stage, way: str, count: int) -> float:
     """Rows a second, inserted by the bare driver."""
     stage.progress.begin(f"w1 {way}, transactions of 1,000", count)
     async with stage.databases.fresh() as database:
-        insert = database.bare_insert(way)
-        async with started([*insert.arguments, str(count), str(BATCH)], insert.env) as bare:
-            rate = float(await bare.line())
-            await bare.ended()
-    return rate
+        return await bare.timers_per_second(stage.databases.kind, way, database.url, count, BATCH)
 
 
 def _bodies(stage: Stage, count: int) -> list[bytes]:

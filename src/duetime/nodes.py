@@ -1,6 +1,5 @@
 """A node: what it writes down of itself, how another one sees it, and how its engine does."""
 
-from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -8,7 +7,7 @@ from msgspec import Meta
 
 from duetime.clock import Millis
 
-KIND = "node"  # of the records in which nodes write down what they are
+NODE_KIND = "node"  # of the records in which nodes write down what they are
 LEAVING = "leaving"  # of those of nodes that have left the others, and end what is under way
 
 NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]
@@ -59,14 +58,3 @@ def read_record(data: bytes) -> NodeRecord:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
         return NodeRecord()
-
-
-def ranges(shards: Iterable[int]) -> str:
-    """Numbers in short: ``0-3,17``."""
-    runs: list[list[int]] = []
-    for shard in sorted(shards):
-        if runs and shard == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], shard]
-        else:
-            runs.append([shard])
-    return ",".join("-".join(map(str, run)) for run in runs)

@@ -4,16 +4,15 @@ from contextlib import suppress
 
 import pytest
 
-from bench.bare_postgres import WAYS
+from bench.bare import timers_per_second
 from bench.databases.mongodb import MongodbDatabases
-from bench.databases.postgres import PostgresSchemas
+from bench.databases.postgres import WAYS, PostgresSchemas
 from bench.databases.sqlite import SqliteFiles
-from bench.process import started
 from duetime.model import Status
 from duetime.stores import Query
 from duetime.stores.opening import open_store
 from duetime.stores.postgres.address import Address
-from tests.servers.value import value
+from tests.servers.postgres import postgres_value
 
 KINDS = ("sqlite", "postgres-18", "mongodb")
 
@@ -71,10 +70,7 @@ async def test_the_bare_driver_stores_all_its_rows_in_each_way(databases):
     """A ceiling is one only if it does the same work."""
     for way in databases.bare_ways:
         async with databases.fresh() as database:
-            insert = database.bare_insert(way)
-            async with started([*insert.arguments, "25", "10"], insert.env) as bare:
-                assert float(await bare.line()) > 0
-                await bare.ended()
+            assert await timers_per_second(databases.kind, way, database.url, 25, 10) > 0
             assert await database.count(Status.PENDING) == 25
 
 
@@ -91,8 +87,8 @@ async def test_a_schema_is_dropped_whatever_happens(server_url):
             schema = Address.parse(database.url).schema
             raise KeyboardInterrupt
     assert schema.startswith("bench_")
-    assert await value(url, f"select to_regnamespace('{schema}')") is None
-    assert await value(url, "select to_regnamespace('theirs')") is None
+    assert await postgres_value(url, f"select to_regnamespace('{schema}')") is None
+    assert await postgres_value(url, "select to_regnamespace('theirs')") is None
 
 
 async def test_the_description_says_what_makes_figures_comparable(databases):

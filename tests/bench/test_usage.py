@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from bench.aims import AIMS
+from bench.databases.sqlite import SqliteFiles
 from bench.figure import Aim
 from bench.meter import Meter, Used, figures
 from bench.process import started
@@ -37,8 +37,8 @@ def test_memory():
 class Engine:
     """Databases of which only the processor time matters."""
 
-    kind = "sqlite"
-    aims = AIMS[kind]
+    kind = SqliteFiles.kind
+    aims = SqliteFiles.aims
     is_metered = True
 
     def __init__(self, *readings):

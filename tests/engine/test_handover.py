@@ -6,7 +6,7 @@ import random
 import pytest
 
 from duetime.model import Status
-from duetime.nodes import KIND
+from duetime.nodes import NODE_KIND
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
 from tests.engine.conftest import Node, settle
@@ -115,13 +115,13 @@ async def test_the_record_is_gone_at_once_and_stays_away(clock):
     await cluster.run(5_000)
     stopping = asyncio.create_task(b.engine.stop(25))
     await settle()
-    assert [record.name for record in await cluster.memory.records(KIND)] == ["a"]
+    assert [record.name for record in await cluster.memory.records(NODE_KIND)] == ["a"]
     await settle()
     assert len(a.engine.members.shards) == 4096
     assert not stopping.done()
     for _ in range(300):
         await cluster.run(10)
-        assert [record.name for record in await cluster.memory.records(KIND)] == ["a"]
+        assert [record.name for record in await cluster.memory.records(NODE_KIND)] == ["a"]
     await stopping
     await cluster.end()
 

@@ -7,7 +7,7 @@ from duetime.engine.members import Members
 from duetime.engine.shards import Rendezvous
 from duetime.errors import StoreUnavailable
 from duetime.ids import ALL_SHARDS
-from duetime.nodes import KIND, LEAVING, NodeRecord
+from duetime.nodes import LEAVING, NODE_KIND, NodeRecord
 from duetime.stores import News
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
@@ -231,7 +231,7 @@ async def test_a_node_that_is_leaving_does_not_write_its_record_again(store, clo
     await a.step()
     await a.leave()
     await a.step()
-    assert await store.records(KIND) == []
+    assert await store.records(NODE_KIND) == []
 
 
 async def test_others_are_told_of_who_comes_and_goes(store, clock):
@@ -256,17 +256,17 @@ async def test_records_of_long_dead_nodes_are_removed(store, clock):
         await Members(f"dead-{number}", store, clock).step()
     a = Members("a", store, clock)
     await beat(clock, a, times=60)
-    assert [record.name for record in await store.records(KIND)] == ["a"]
+    assert [record.name for record in await store.records(NODE_KIND)] == ["a"]
 
 
 async def test_a_node_whose_record_was_removed_comes_back(store, clock):
     """Taken for dead while it only slept, a node writes its record anew."""
     a = Members("a", store, clock)
     await a.step()
-    [before] = await store.records(KIND)
+    [before] = await store.records(NODE_KIND)
     await store.put_record(before, None)
     await a.step()
-    [after] = await store.records(KIND)
+    [after] = await store.records(NODE_KIND)
     assert after.version > before.version
     assert a.is_writing
 
@@ -285,14 +285,14 @@ async def test_a_heartbeat_whose_answer_was_lost_is_no_obstacle(store, clock, fa
     await a.step()
     assert a.is_writing
     await a.leave()
-    assert await store.records(KIND) == []
+    assert await store.records(NODE_KIND) == []
 
 
 async def test_a_record_that_cannot_be_read_is_a_node_all_the_same(store, clock):
     """Another version may have written it."""
     a, b = Members("a", store, clock), Members("b", store, clock)
     await joined(clock, a, b)
-    stored = next(each for each in await store.records(KIND) if each.name == "b")
+    stored = next(each for each in await store.records(NODE_KIND) if each.name == "b")
     changed = msgspec.structs.replace(stored, version=99, data=b'{"ttl": "soon"}')
     assert await store.put_record(stored, changed)
     share = a.shards
@@ -304,7 +304,7 @@ async def test_a_record_says_how_the_node_is(store, clock):
     """What GET /nodes shows of it."""
     a = Members("a", store, clock, ttl=5_000, behind=lambda: 17)
     await a.step()
-    [stored] = await store.records(KIND)
+    [stored] = await store.records(NODE_KIND)
     about = record(stored)
     assert (about.ttl, about.beat_every, about.shards, about.behind_ms) == (5_000, 1_000, 4096, 17)
     assert about.started_at == clock.now()
@@ -428,7 +428,7 @@ async def test_leaving_is_tried_again(store, clock):
     flaky.failing = None
     await a.leave()
     assert a.has_left
-    assert await store.records(KIND) == []
+    assert await store.records(NODE_KIND) == []
 
 
 async def test_news_that_get_lost_are_no_reason_to_have_stayed(store, clock):
@@ -507,7 +507,7 @@ async def test_who_is_leaving_has_a_record_of_another_kind_until_it_has_gone(sto
     assert await store.records(LEAVING) == [leaving]
     await a.leave_no_trace()
     assert await store.records(LEAVING) == []
-    assert await store.records(KIND) == []
+    assert await store.records(NODE_KIND) == []
 
 
 async def test_there_is_always_one_of_its_records(store, clock):
@@ -517,7 +517,7 @@ async def test_there_is_always_one_of_its_records(store, clock):
 
     async def watched_put(old, new):
         answer = await put(old, new)
-        seen.append([len(await store.records(kind)) for kind in (KIND, LEAVING)])
+        seen.append([len(await store.records(kind)) for kind in (NODE_KIND, LEAVING)])
         return answer
 
     a = Members("a", store, clock)
@@ -533,9 +533,9 @@ async def test_who_never_left_goes_without_a_trace(store, clock):
     a = Members("a", store, clock)
     await a.step()
     await a.leave_no_trace()
-    assert await store.records(KIND) + await store.records(LEAVING) == []
+    assert await store.records(NODE_KIND) + await store.records(LEAVING) == []
     await a.step()
-    assert await store.records(KIND) == []
+    assert await store.records(NODE_KIND) == []
 
 
 async def test_those_that_crashed_at_leaving_are_forgotten(store, clock):

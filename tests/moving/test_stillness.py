@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from duetime.engine.members import Members
 from duetime.errors import InUse
 from duetime.moving.copying import Copy
-from duetime.nodes import KIND, LEAVING, NodeRecord
+from duetime.nodes import LEAVING, NODE_KIND, NodeRecord
 from duetime.stores import Record
 from tests.factories import insert, make_timer
 from tests.moving.houses import Listening, copied, furnished, holdings, passing
@@ -25,7 +25,7 @@ def stores(source, target):
 def left_behind(ttl):
     """The record of a node that crashed."""
     about = NodeRecord(ttl=ttl, host="web-1", pid=4711)
-    return Record(kind=KIND, name="crashed", version=17, data=msgspec.json.encode(about))
+    return Record(kind=NODE_KIND, name="crashed", version=17, data=msgspec.json.encode(about))
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -113,7 +113,7 @@ async def test_a_node_that_goes_after_its_time_is_told(clock, stores):
 
     class Going(Listening):
         def at(self, task, timers):
-            stores[0]._records.pop((KIND, "crashed"), None)
+            stores[0]._records.pop((NODE_KIND, "crashed"), None)
 
     with pytest.raises(InUse, match=r"FROM: the node crashed .* was running until now"):
         await copied(*stores, clock, Going())
@@ -156,7 +156,7 @@ async def test_a_node_that_is_started_meanwhile_is_told(clock, stores, side):
         def at(self, task, timers):
             if task == "compared":
                 store = stores[SIDES[side]]
-                store._records[KIND, "new"] = replace(left_behind(7_000), name="new")
+                store._records[NODE_KIND, "new"] = replace(left_behind(7_000), name="new")
 
     with pytest.raises(InUse, match=f"{side}: the node new"):
         await copied(*stores, clock, Starting())
@@ -177,10 +177,10 @@ class Visited:
     async def scan(self, after, limit):
         self.scans += 1
         if self.scans == 6:
-            self.store._records[KIND, "visitor"] = replace(left_behind(7_000), name="visitor")
+            self.store._records[NODE_KIND, "visitor"] = replace(left_behind(7_000), name="visitor")
             await self.clock.wait(asyncio.Event(), 2.0)
         if self.scans == 8:
-            del self.store._records[KIND, "visitor"]
+            del self.store._records[NODE_KIND, "visitor"]
         return await self.store.scan(after, limit)
 
 

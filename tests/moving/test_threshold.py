@@ -12,7 +12,7 @@ from duetime.engine.members import Members
 from duetime.errors import ConfigurationError, InUse, StoreUnavailable
 from duetime.moving.copying import Copy
 from duetime.moving.journal import check_no_move
-from duetime.moving.threshold import step_over
+from duetime.moving.threshold import join_unless_moving
 from duetime.stores import Record
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, RecordingSender
@@ -70,7 +70,7 @@ async def node_comes(store, clock, turns, copying):
         await members.step()
 
     try:
-        await step_over(Seen(store, "node", turns), come=come, go=members.leave_no_trace)
+        await join_unless_moving(Seen(store, "node", turns), come=come, go=members.leave_no_trace)
     except ConfigurationError:
         return False
     finally:
@@ -131,7 +131,7 @@ async def test_a_node_that_is_too_early_does_not_disturb():
         shown.append("here")
 
     with pytest.raises(ConfigurationError, match="a copy into this database was begun"):
-        await step_over(store, come=come, go=come)
+        await join_unless_moving(store, come=come, go=come)
     assert shown == []
 
 
@@ -151,7 +151,7 @@ async def test_a_node_that_cannot_look_again_goes():
         raise StoreUnavailable("away")
 
     with pytest.raises(StoreUnavailable, match="away"):
-        await step_over(store, come=come, go=go)
+        await join_unless_moving(store, come=come, go=go)
     assert steps == ["come", "go"]
 
 
@@ -166,7 +166,7 @@ async def test_a_node_of_which_nobody_knows_whether_it_has_shown_itself_goes():
         steps.append("go")
 
     with pytest.raises(StoreUnavailable, match="no answer"):
-        await step_over(store, come=come, go=go)
+        await join_unless_moving(store, come=come, go=go)
     assert steps == ["go"]
 
 
@@ -176,7 +176,7 @@ async def test_a_node_that_stood_still_looks_again():
     engine = Engine(
         "node-7", store, RecordingSender(), clock, readmit=partial(check_no_move, store)
     )
-    await step_over(store, come=engine.join, go=engine.leave_no_trace)
+    await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
     assert engine.members.lease.holds(clock.monotonic())
     clock.advance(10_000)
     await store.put_record(None, Record(kind="copy", name="here", data=b"{}"))

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.servers.installs import pgbouncer
 from tests.servers.kinds import KINDS
+from tests.servers.pgbouncer import pgbouncer
 from tests.servers.unavailable import Unavailable
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import shutil
-import subprocess
 import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +19,8 @@ from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 from cassandra.query import tuple_factory
 
 from tests.ports import free_port
-from tests.servers.account import Account
-from tests.servers.installs import Install
-from tests.servers.java import jars, java
-from tests.servers.kept import within_reach
+from tests.servers.java import JavaInstall
+from tests.servers.pool import Pool
 from tests.servers.server import Server
 
 VERSION = "5.0.5"
@@ -67,16 +64,9 @@ _EXPORTED = (
 )
 
 
-class Programs(NamedTuple):
-    """Java, and what it runs."""
-
-    java: Install
-    jars: Path
-
-
-def cassandra_5() -> Programs:
+def cassandra_5() -> JavaInstall:
     """Cassandra 5.0, from Maven Central."""
-    return Programs(java(), jars(f"org.apache.cassandra:cassandra-all:{VERSION}"))
+    return JavaInstall.fetched(f"org.apache.cassandra:cassandra-all:{VERSION}")
 
 
 class Place(NamedTuple):
@@ -107,7 +97,7 @@ class CassandraServer(Server):
 
     def __init__(
         self,
-        programs: Programs,
+        install: JavaInstall,
         *,
         fsync: bool = False,
         passwords: bool = False,
@@ -117,7 +107,7 @@ class CassandraServer(Server):
         place: Place | None = None,
         within: Path | None = None,
     ) -> None:
-        self._programs = programs
+        self._install = install
         self._has_passwords = passwords
         self._is_long_lived = is_long_lived
         self._heap = heap
@@ -135,9 +125,7 @@ class CassandraServer(Server):
         return f"{address}?{urlencode(query)}" if query else address
 
     def set_up(self) -> None:
-        runtime = within_reach(self._programs.java, "java", self._account, self.folder)
-        libraries = _within_reach(self._programs.jars, self._account, self.folder)
-        self._programs = Programs(runtime, libraries)
+        self._install = self._install.within_reach(self._account, self.folder)
         for name, text in (
             ("cassandra.yaml", self._configuration()),
             ("logback.xml", _LOGGING),
@@ -145,10 +133,10 @@ class CassandraServer(Server):
             (self.folder / name).write_text(text)
 
     def command(self) -> list[str | Path]:
-        folder, libraries = self.folder, self._programs.jars
+        folder, libraries = self.folder, self._install.jars
         [agent] = libraries.glob("jamm-*.jar")
         return [
-            self._programs.java.program("java"),
+            self._install.java.program("java"),
             *(f"--add-opens={each}=ALL-UNNAMED" for each in _OPENED),
             *(f"--add-exports={each}=ALL-UNNAMED" for each in _EXPORTED),
             f"-javaagent:{agent}",
@@ -176,7 +164,7 @@ class CassandraServer(Server):
         ]
 
     def environment(self) -> dict[str, str]:
-        return self._programs.java.environment
+        return self._install.java.environment
 
     def is_ready(self) -> bool:
         """Tell whether it takes connections; and its superuser, who is made a while later."""
@@ -247,29 +235,15 @@ def _memory_disk() -> Path | None:
     return _MEMORY_DISK if has_room else None
 
 
-def _within_reach(libraries: Path, account: Account, folder: Path) -> Path:
-    """The jars themselves if the account can read them, or else a copy of them in the folder."""
-    one = next(libraries.glob("*.jar"))
-    if subprocess.run(["test", "-r", one], check=False, **account.popen).returncode == 0:
-        return libraries
-    copy = folder / "jars"
-    shutil.copytree(libraries, copy)
-    account.own(copy, *copy.iterdir())
-    return copy
-
-
 # Keyspaces ------------------------------------------------------------------------------------
 
-# Changing the schema takes a tenth of a second for each table. So a keyspace is emptied after its
-# test, and lent to the next one of the same process.
-_free: dict[str, list[str]] = {}
+# Changing the schema takes a tenth of a second for each table.
+_pool = Pool()
 
 
 async def make_keyspace(url: str) -> str:
     """An empty keyspace on a server: the URL of a store in it."""
-    free = _free.setdefault(url, [])
-    name = free.pop() if free else f"test_{uuid.uuid4().hex}"
-    return f"{url}{name}"
+    return _pool.lend(url) or f"{url}test_{uuid.uuid4().hex}"
 
 
 async def drop_keyspace(url: str) -> None:
@@ -277,7 +251,7 @@ async def drop_keyspace(url: str) -> None:
     server, _, name = url.rpartition("/")
     server += "/"
     await asyncio.to_thread(_empty, administrator(server), name)
-    _free[server].append(name)
+    _pool.take_back(server, url)
 
 
 def _empty(session: Any, keyspace: str) -> None:

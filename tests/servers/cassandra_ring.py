@@ -12,7 +12,8 @@ from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement, tuple_factory
 
 from tests.ports import free_port
-from tests.servers.cassandra import CassandraServer, Place, Programs
+from tests.servers.cassandra import CassandraServer, Place
+from tests.servers.java import JavaInstall
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 SETTLES_WITHIN = 120.0  # seconds
@@ -34,7 +35,7 @@ class CassandraRing:
     """
 
     def __init__(
-        self, programs: Programs, *, hosts: tuple[str, ...] = HOSTS, **settings: str
+        self, install: JavaInstall, *, hosts: tuple[str, ...] = HOSTS, **settings: str
     ) -> None:
         port, peers_port = free_port(), free_port()
         settings = {"hinted_handoff_enabled": "false", **settings}
@@ -44,7 +45,7 @@ class CassandraRing:
                 token = n * _TOKENS // len(hosts) - _TOKENS // 2
                 place = Place(host, port, peers_port, hosts, token)
                 self.servers.append(
-                    CassandraServer(programs, place=place, heap=_HEAP, settings=settings)
+                    CassandraServer(install, place=place, heap=_HEAP, settings=settings)
                 )
         except BaseException:
             self.close()

@@ -29,7 +29,7 @@ _NEVER_THE_SYSTEMS = re.compile(r"lib.*-java$")
 
 
 def unpacked(
-    packages: Sequence[str], check: Callable[[Path], None], suite: str | None = None
+    packages: Sequence[str], check: Callable[[Path], object], suite: str | None = None
 ) -> Path:
     """The folder in which the packages lie, fetched unless they are there and pass the check.
 
@@ -57,7 +57,7 @@ def _release() -> str:
     return f"{release['ID']}-{release.get('VERSION_ID', 'rolling')}"
 
 
-def _passes(folder: Path, check: Callable[[Path], None]) -> bool:
+def _passes(folder: Path, check: Callable[[Path], object]) -> bool:
     if not folder.exists():
         return False
     try:

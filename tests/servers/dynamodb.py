@@ -2,20 +2,16 @@
 
 import asyncio
 import json
-import shutil
 import urllib.request
 import uuid
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from tests.servers import debian
-from tests.servers.installs import Install
-from tests.servers.java import jars, java
-from tests.servers.kept import within_reach
+from tests.servers import eatmydata
+from tests.servers.java import JavaInstall
+from tests.servers.kept import folder_within_reach
 from tests.servers.server import Server
-from tests.servers.unavailable import Unavailable
 
 VERSION = "2.6.1"
 REGION = "local"
@@ -24,29 +20,17 @@ _HEAP = ["-Xms32m", "-Xmx384m", "-XX:+UseSerialGC"]
 _SHORT_LIVED = ["-XX:TieredStopAtLevel=1"]
 
 
-@dataclass(frozen=True)
-class DynamoInstall:
-    """Java, the program and its libraries, and what keeps it from waiting for the disk."""
+class DynamoInstall(NamedTuple):
+    """The program, and what keeps it from waiting for the disk."""
 
-    java: Install
-    jars: Path
+    program: JavaInstall
     unsynced: Path
 
 
 def dynamodb_local() -> DynamoInstall:
     """DynamoDB Local, from its makers."""
-    return DynamoInstall(java(), jars(f"com.amazonaws:DynamoDBLocal:{VERSION}"), _unsynced())
-
-
-def _unsynced() -> Path:
-    def find(root: Path) -> list[Path]:
-        return sorted(root.glob("usr/lib/*/libeatmydata.so"))
-
-    def check(root: Path) -> None:
-        if not find(root):
-            raise Unavailable("Debian's package of libeatmydata has no library")
-
-    return find(debian.unpacked(["libeatmydata1"], check))[0]
+    program = JavaInstall.fetched(f"com.amazonaws:DynamoDBLocal:{VERSION}")
+    return DynamoInstall(program, eatmydata.fetched())
 
 
 class DynamoServer(Server):
@@ -67,7 +51,7 @@ class DynamoServer(Server):
         is_long_lived: bool = False,
         within: Path | None = None,
     ) -> None:
-        self._install = install
+        self._install, self._unsynced = install
         self._is_synced = fsync
         self._compiler = [] if is_long_lived else _SHORT_LIVED
         super().__init__(within=within)
@@ -78,15 +62,9 @@ class DynamoServer(Server):
         return f"dynamodb://local:secret@{REGION}/{table}?{urlencode(options)}"
 
     def set_up(self) -> None:
-        runtime = within_reach(self._install.java, "java", self._account, self.folder)
-        self._install = replace(self._install, java=runtime)
-        if runtime.root.is_relative_to(self.folder):  # The rest is out of reach as well.
-            copy = self.folder / "jars"
-            shutil.copytree(self._install.jars, copy)
-            unsynced = copy / self._install.unsynced.name
-            shutil.copyfile(self._install.unsynced, unsynced)
-            self._account.own(copy, *copy.iterdir())
-            self._install = replace(self._install, jars=copy, unsynced=unsynced)
+        self._install = self._install.within_reach(self._account, self.folder)
+        folder = folder_within_reach(self._unsynced.parent, self._account, self.folder)
+        self._unsynced = folder / self._unsynced.name
         data = self.folder / "data"
         data.mkdir()
         self._account.own(data)
@@ -108,7 +86,7 @@ class DynamoServer(Server):
         ]
 
     def environment(self) -> dict[str, str]:
-        quick = {} if self._is_synced else {"LD_PRELOAD": str(self._install.unsynced)}
+        quick = {} if self._is_synced else {"LD_PRELOAD": str(self._unsynced)}
         return {**self._install.java.environment, **quick}
 
 

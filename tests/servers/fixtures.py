@@ -3,17 +3,17 @@
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 
 from tests.servers.cassandra import cassandra_5
 from tests.servers.cassandra_ring import CassandraRing
 from tests.servers.desk import DESK, Desk, desk_at
-from tests.servers.installs import mongodb, pgbouncer
 from tests.servers.kinds import KINDS, Kind
+from tests.servers.mongodb import mongodb_6
 from tests.servers.mongodb_set import MongodbSet
-from tests.servers.pgbouncer import Pgbouncer
+from tests.servers.pgbouncer import Pgbouncer, pgbouncer
 from tests.servers.postgres import PostgresServer
 from tests.servers.unavailable import Unavailable
 
@@ -23,17 +23,15 @@ OwnPostgres = Callable[..., PostgresServer]
 OwnPgbouncer = Callable[[PostgresServer], Pgbouncer]
 
 _EMBEDDED = {"memory", "sqlite"}
-_FIXTURES = {
-    "server_url",
-    "fresh_database",
-    "own_server",
-    "own_postgres",
-    "own_pgbouncer",
-    "own_mongodb_set",
-    "cassandra_ring",
-    "cassandra_datacenters",
-    "touchy_cassandra",
-}
+_FIXTURES: set[str] = set()  # the names of those below: who asks for one needs a server
+
+
+def _fixture(scope: Literal["function", "module", "session"] = "function") -> Callable[..., Any]:
+    def make(function: Callable[..., Any]) -> Any:
+        _FIXTURES.add(function.__name__)
+        return pytest.fixture(scope=scope)(function)
+
+    return make
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,7 +88,7 @@ def _params(item: pytest.Item) -> list[object]:
     return [] if callspec is None else list(callspec.params.values())
 
 
-@pytest.fixture(scope="session")
+@_fixture(scope="session")
 def server_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """The URL of the run's server of a kind, such as "postgres-18".
 
@@ -111,7 +109,7 @@ def server_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
     return url
 
 
-@pytest.fixture
+@_fixture()
 async def fresh_database(server_url: Callable[[str], str]) -> AsyncIterator[FreshDatabase]:
     """Makes an empty database on the run's server of a kind, and gives the URL of a store in it."""
     made: list[tuple[Kind, str]] = []
@@ -127,7 +125,7 @@ async def fresh_database(server_url: Callable[[str], str]) -> AsyncIterator[Fres
         await kind.drop(url)
 
 
-@pytest.fixture
+@_fixture()
 def own_server() -> Iterator[OwnServer]:
     """Starts a server that the test may stop, crash, pause and configure as it likes."""
     with ExitStack() as stack:
@@ -141,13 +139,13 @@ def own_server() -> Iterator[OwnServer]:
         yield start
 
 
-@pytest.fixture
+@_fixture()
 def own_postgres(own_server: OwnServer) -> OwnPostgres:
     """The same, for PostgreSQL."""
     return own_server
 
 
-@pytest.fixture
+@_fixture()
 def own_pgbouncer() -> Iterator[OwnPgbouncer]:
     """Starts a pooler in front of a server."""
     with ExitStack() as stack:
@@ -160,37 +158,37 @@ def own_pgbouncer() -> Iterator[OwnPgbouncer]:
         yield start
 
 
-@pytest.fixture
+@_fixture()
 def own_mongodb_set() -> Iterator[MongodbSet]:
     """A replica set of three, whose members the test may kill and pause."""
     with ExitStack() as stack:
         with _leaving_out("mongodb"):
-            servers = MongodbSet(mongodb())
+            servers = MongodbSet(mongodb_6())
         stack.callback(servers.close)
         servers.start()
         yield servers
 
 
-@pytest.fixture(scope="module")
+@_fixture(scope="module")
 def cassandra_ring() -> Iterator[CassandraRing]:
     """Three servers that the tests of a module share: each restores what it did to them."""
     with _leaving_out("cassandra"):
-        programs = cassandra_5()
-    with CassandraRing(programs) as ring:
+        install = cassandra_5()
+    with CassandraRing(install) as ring:
         yield ring
 
 
-@pytest.fixture
+@_fixture()
 def cassandra_datacenters() -> Iterator[CassandraRing]:
     """Two servers in two datacenters, whose names are the second numbers of their addresses."""
     with _leaving_out("cassandra"):
-        programs = cassandra_5()
+        install = cassandra_5()
     hosts = ("127.0.0.1", "127.1.0.1")
-    with CassandraRing(programs, hosts=hosts, endpoint_snitch="RackInferringSnitch") as ring:
+    with CassandraRing(install, hosts=hosts, endpoint_snitch="RackInferringSnitch") as ring:
         yield ring
 
 
-@pytest.fixture(scope="module")
+@_fixture(scope="module")
 def touchy_cassandra() -> Iterator[Any]:
     """A server that the tests of a module share, on which a read may meet 1,000 dead cells."""
     with ExitStack() as stack:

@@ -7,16 +7,39 @@ import ssl
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from tests.servers import debian
+from tests.servers.account import Account
 from tests.servers.debian import CACHE
-from tests.servers.installs import Install
+from tests.servers.install import Install
+from tests.servers.kept import folder_within_reach, within_reach
 from tests.servers.unavailable import Unavailable
 
 _MAVEN = Path("usr/share/maven/bin")
 _COPIED_BY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+
+@dataclass(frozen=True)
+class JavaInstall:
+    """A program in jars, and the Java that runs it."""
+
+    java: Install
+    jars: Path
+
+    @classmethod
+    def fetched(cls, *coordinates: str) -> "JavaInstall":
+        """What these artifacts are of; see ``jars``."""
+        return cls(java(), jars(*coordinates))
+
+    def within_reach(self, account: Account, folder: Path) -> "JavaInstall":
+        """Itself as far as the account can reach it, and copies in the folder of the rest."""
+        return JavaInstall(
+            within_reach(self.java, "java", account, folder),
+            folder_within_reach(self.jars, account, folder),
+        )
 
 
 def java() -> Install:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.servers.account import Account
-from tests.servers.installs import Install
+from tests.servers.install import Install
 
 PATIENCE = 60.0  # seconds that anything may take on a busy machine
 _KEEPER = Path(__file__).with_name("keeper.py")
@@ -104,6 +104,14 @@ def within_reach(install: Install, program: str, account: Account, folder: Path)
             copy = replace(copy, borrowed=borrowed)
         return copy
     return install
+
+
+def folder_within_reach(folder: Path, account: Account, other: Path) -> Path:
+    """The folder itself if the account can read what is in it, or else a copy in another one."""
+    some = next(path for path in folder.iterdir() if path.is_file())
+    if subprocess.run(["test", "-r", some], check=False, **account.popen).returncode == 0:
+        return folder
+    return _copied(folder, other / folder.name, account)
 
 
 def _copied(root: Path, copy: Path, account: Account) -> Path:

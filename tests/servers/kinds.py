@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.servers import cassandra, dynamodb, installs, mongodb, mysql
-from tests.servers.installs import Install
-from tests.servers.postgres import PostgresServer, drop_schema, make_schema
+from tests.servers import cassandra, dynamodb, mongodb, mysql, postgres
+from tests.servers.install import Install
 from tests.servers.server import Server
 
 
@@ -34,7 +33,13 @@ class Kind:
 
 
 def _postgres(install: Callable[[], Install]) -> Kind:
-    return Kind("PostgreSQL", install, PostgresServer, make_schema, drop_schema)
+    return Kind(
+        "PostgreSQL",
+        install,
+        postgres.PostgresServer,
+        postgres.make_schema,
+        postgres.drop_schema,
+    )
 
 
 def _mysql(title: str, install: Callable[[], Install], server: Callable[..., Server]) -> Kind:
@@ -42,13 +47,13 @@ def _mysql(title: str, install: Callable[[], Install], server: Callable[..., Ser
 
 
 KINDS: dict[str, Kind] = {
-    "postgres-18": _postgres(installs.postgres_18),
-    "postgres-15": _postgres(installs.postgres_15),
-    "mariadb": _mysql("MariaDB", installs.mariadb, mysql.MariadbServer),
-    "mysql": _mysql("MySQL", installs.mysql, mysql.MysqlServer),
+    "postgres-18": _postgres(postgres.postgres_18),
+    "postgres-15": _postgres(postgres.postgres_15),
+    "mariadb": _mysql("MariaDB", mysql.mariadb, mysql.MariadbServer),
+    "mysql": _mysql("MySQL", mysql.mysql, mysql.MysqlServer),
     "mongodb": Kind(
         "MongoDB",
-        installs.mongodb,
+        mongodb.mongodb_6,
         mongodb.MongodbServer,
         mongodb.make_database,
         mongodb.drop_database,

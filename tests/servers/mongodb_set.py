@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
-from tests.servers.installs import Install
+from tests.servers.install import Install
 from tests.servers.kept import PATIENCE
 from tests.servers.mongodb import USER, MongodbServer, Secrets, configuration
 

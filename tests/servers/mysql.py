@@ -1,7 +1,6 @@
 """Servers of MySQL's family, and the databases that tests have on them."""
 
 import secrets
-import shutil
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -12,24 +11,31 @@ from urllib.parse import urlencode, urlsplit
 
 import asyncmy
 
-from tests.servers.installs import Install
-from tests.servers.kept import within_reach
-from tests.servers.server import Server
+from tests.servers import certificates, eatmydata
+from tests.servers.install import Install, from_debian
+from tests.servers.installed import InstalledServer
 
 USER = "duetime"
-# An authority, and a certificate of it for localhost and 127.0.0.1 that is valid until 2120.
-_CERTIFICATES = Path(__file__).parents[1] / "delivery" / "certificates"
-AUTHORITY = _CERTIFICATES / "authority.pem"
 
 
-class FamilyServer(Server):
+def mariadb() -> Install:
+    """MariaDB 10.11, from Debian."""
+    return from_debian("mariadb-server-core", programs="usr/sbin", program="mariadbd")
+
+
+def mysql() -> Install:
+    """MySQL, from Debian's unstable suite: no release of Debian has it. It is as new as that."""
+    packages = ("mysql-server-core", eatmydata.PACKAGE)
+    return from_debian(*packages, programs="usr/sbin", program="mysqld", suite="sid")
+
+
+class FamilyServer(InstalledServer):
     """A server of MySQL's family.
 
     Without ``fsync`` it is quicker and survives a crash of its own, but not one of the machine.
     With ``tls`` it refuses connections without TLS.
     """
 
-    program: str
     log_size = "innodb-log-file-size"  # the setting's name
 
     def __init__(
@@ -43,11 +49,10 @@ class FamilyServer(Server):
     ) -> None:
         self.password = secrets.token_urlsafe(16)
         self.version = install.run(self.program, "--version").partition("Ver ")[2].split("-")[0]
-        self._install = install
         self._is_synced = fsync
         self._tls = tls
         self._settings = dict(settings or {})
-        super().__init__(within=within)
+        super().__init__(install, within=within)
 
     def url(self, database: str = "mysql", **query: str) -> str:
         """Where to reach it as a user who may do everything."""
@@ -61,15 +66,12 @@ class FamilyServer(Server):
             *(f"--{name}={value}" for name, value in self._all_settings.items()),
         ]
 
-    def environment(self) -> dict[str, str]:
-        return self._install.environment
-
     def set_up(self) -> None:
-        self._install = within_reach(self._install, self.program, self._account, self.folder)
+        super().set_up()
         self._data.mkdir()
         self._account.own(self._data)
         if self._tls:
-            self._add_certificate()
+            self._add_certificates()
         self._make_data()
 
     @property
@@ -92,9 +94,9 @@ class FamilyServer(Server):
     @property
     def _all_settings(self) -> dict[str, str]:
         secure = {
-            "ssl-ca": str(self.folder / "authority.pem"),
-            "ssl-cert": str(self.folder / "valid.pem"),
-            "ssl-key": str(self.folder / "key.pem"),
+            "ssl-ca": str(self._certificate(certificates.AUTHORITY)),
+            "ssl-cert": str(self._certificate(certificates.CERTIFICATE)),
+            "ssl-key": str(self._certificate(certificates.KEY)),
             "require-secure-transport": "ON",
         }
         return {
@@ -145,12 +147,12 @@ class FamilyServer(Server):
         if done.returncode:
             raise RuntimeError(f"{self.program} made no data:\n{done.stderr[-4000:]}")
 
-    def _add_certificate(self) -> None:
-        for name in ("authority.pem", "valid.pem", "key.pem"):
-            made = self.folder / name
-            shutil.copyfile(_CERTIFICATES / name, made)
-            made.chmod(0o600)
-            self._account.own(made)
+    def _add_certificates(self) -> None:
+        for source in (certificates.AUTHORITY, certificates.CERTIFICATE, certificates.KEY):
+            certificates.lay_down(source, self._certificate(source), self._account)
+
+    def _certificate(self, source: Path) -> Path:
+        return self.folder / source.name
 
     @property
     def _users(self) -> list[str]:
@@ -190,7 +192,7 @@ class MysqlServer(FamilyServer):
     @property
     def _hasty(self) -> dict[str, str]:
         """It waits for the disk whenever a table is made, whatever its settings say."""
-        [library] = self._install.root.glob("usr/lib/*/libeatmydata.so")
+        library = eatmydata.library(self._install.root)
         return {**self._install.environment, "LD_PRELOAD": str(library)}
 
 

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from tests.servers.installs import Install
-from tests.servers.kept import within_reach
+from tests.servers.install import Install, from_debian
+from tests.servers.installed import InstalledServer
 from tests.servers.postgres import USER, PostgresServer
-from tests.servers.server import Server
 
 _CONFIGURATION = """\
 [databases]
@@ -23,15 +22,19 @@ max_client_conn = 200
 """
 
 
-class Pgbouncer(Server):
+def pgbouncer() -> Install:
+    """PgBouncer, from Debian."""
+    return from_debian("pgbouncer", programs="usr/sbin", program="pgbouncer")
+
+
+class Pgbouncer(InstalledServer):
     """Each transaction of a client may run on another connection: sessions keep nothing."""
 
-    name = "pgbouncer"
+    name = program = "pgbouncer"
 
     def __init__(self, install: Install, server: PostgresServer) -> None:
-        self._install = install
         self._server = server
-        super().__init__()
+        super().__init__(install)
 
     def url(self, database: str = "postgres", **query: str) -> str:
         """Where to reach the server through it."""
@@ -42,11 +45,8 @@ class Pgbouncer(Server):
     def command(self) -> list[str | Path]:
         return [self._install.program("pgbouncer"), self.folder / "pgbouncer.ini"]
 
-    def environment(self) -> dict[str, str]:
-        return self._install.environment
-
     def set_up(self) -> None:
-        self._install = within_reach(self._install, "pgbouncer", self._account, self.folder)
+        super().set_up()
         users = self.folder / "users.txt"
         users.touch(mode=0o600)
         # In the clear, since it must prove to the server that it knows the password.

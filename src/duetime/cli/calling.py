@@ -5,14 +5,12 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from duetime.cli.devkey import key_path, read_key
 from duetime.client import DEFAULT_URL, Client
-from duetime.config.dotenv import read_dotenv
+from duetime.config.dotenv import DOTENV, read_dotenv
 from duetime.config.table import TABLE
 
-DOTENV = Path(".env")
 _DEFAULT_DATABASE = next(setting.default for setting in TABLE if setting.env == "DATABASE_URL")
 
 

@@ -40,7 +40,7 @@ def run_copy(source: str, target: str) -> Exit:
     return Exit.OK
 
 
-def in_short(tally: Tally, dropped: int = 0) -> str:
+def summary(tally: Tally, dropped: int = 0) -> str:
     """What was copied, and that it was looked at again."""
     parts = (
         (tally.timers, "timer"),
@@ -63,7 +63,7 @@ async def _copy(source: str, target: str, progress: Progress) -> str:
         old = await _opened("FROM", source, Options(must_exist=True), stack)
         new = await _opened("TO", target, Options(), stack)
         copy = Copy(old, new, SystemClock(), progress, name=digest_of(place))
-        return in_short(await copy.run(), copy.dropped)
+        return summary(await copy.run(), copy.dropped)
 
 
 async def _opened(side: str, url: str, options: Options, stack: AsyncExitStack) -> Store:

@@ -6,18 +6,17 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from duetime.cli.database_file import file_of
 from duetime.config.reading import SHORTEST_KEY
 from duetime.errors import ConfigurationError
 
-_SQLITE = "sqlite:///"
 _ELSEWHERE = Path("data")
 
 
 def key_path(database_url: str) -> Path:
     """Where the key of a database is kept: beside it, if it is a file."""
-    path = database_url.removeprefix(_SQLITE).partition("?")[0]
-    is_file = database_url.startswith(_SQLITE) and path and path != ":memory:"
-    return (Path(path).parent if is_file else _ELSEWHERE) / "duetime.key"
+    file = file_of(database_url.partition("?")[0])
+    return (file.parent if file else _ELSEWHERE) / "duetime.key"
 
 
 def read_key(path: Path) -> str | None:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from duetime.stores.opening import KINDS
+
 
 class _Json(logging.Formatter):
     def __init__(self, worker: int | None) -> None:
@@ -38,9 +40,6 @@ class _Text(logging.Formatter):
         return line
 
 
-_DRIVERS = ("asyncmy", "asyncpg", "botocore", "cassandra", "pymongo")
-
-
 def configure(level: str, style: str, *, worker: int | None = None) -> None:
     """Send all logs to standard error; each line tells which worker wrote it, where there are."""
     handler = logging.StreamHandler(sys.stderr)
@@ -49,7 +48,7 @@ def configure(level: str, style: str, *, worker: int | None = None) -> None:
     # What it says of its own start and stop, we say ourselves.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.root.level))
     # What goes wrong with a database, its store says in its own words.
-    for driver in _DRIVERS:
+    for driver in filter(None, (kind.driver for kind in KINDS)):
         logging.getLogger(driver).setLevel(max(logging.ERROR, logging.root.level))
 
 

@@ -1,14 +1,10 @@
 """The timer that the flags of `duetime timer create` describe."""
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-
+from duetime.cli.arguments import duration, header, json_text
 from duetime.client.types import NewTimer, RetryPolicy
-from duetime.durations import parse_duration
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -91,40 +87,6 @@ def timer_from(args: argparse.Namespace) -> NewTimer:
     if retry := _given(args, *RetryPolicy.__annotations__):
         timer["retry_policy"] = retry
     return cast("NewTimer", timer)
-
-
-def duration(text: str) -> str:
-    """A duration, checked here so that a slip is told by its flag."""
-    try:
-        parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}, not {text!r}") from None
-    return text
-
-
-def header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip():
-        raise argparse.ArgumentTypeError(f"must be 'Name: value', not {text!r}")
-    return name.strip(), value.strip()
-
-
-def json_text(text: str) -> msgspec.Raw:
-    """JSON as it was written: from the argument, from a file, or from standard input."""
-    try:
-        if text == "-":
-            content = sys.stdin.buffer.read()
-        elif text.startswith("@"):
-            content = Path(text[1:]).read_bytes()
-        else:
-            content = text.encode()
-        msgspec.json.decode(content)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"cannot read {text[1:]}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeError) as error:
-        hint = "" if text[:1] in {"-", "@"} else """; a text needs quotes of its own: '"text"'"""
-        raise argparse.ArgumentTypeError(f"must be JSON: {error}{hint}") from None
-    return msgspec.Raw(content.strip())
 
 
 def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:

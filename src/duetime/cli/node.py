@@ -22,7 +22,7 @@ from duetime.cli.limits import allow_open_files
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
-from duetime.cli.storage import store_for
+from duetime.cli.storage import opened
 from duetime.cli.worker import Worker
 from duetime.clock import SystemClock
 from duetime.config import Settings, without_password
@@ -30,11 +30,10 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
-from duetime.layout import agree_on_shards
+from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
-from duetime.moving.threshold import step_over
+from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
-from duetime.stores import Store
 
 log = logging.getLogger("duetime")
 
@@ -56,7 +55,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         listener = stack.enter_context(
             worker.listener if worker else listen(settings.host, settings.port)
         )
-        store = await stack.enter_async_context(_opened(settings))
+        store = await stack.enter_async_context(opened(settings))
         sender = HttpSender(
             clock,
             Egress.parse(",".join(settings.egress_allow)),
@@ -75,7 +74,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             retention=settings.retention,
             readmit=partial(check_no_move, store),
         )
-        await step_over(store, come=engine.join, go=engine.leave_no_trace)
+        await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
         stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
         service = Service(
@@ -84,7 +83,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             clock,
             engine=engine,
             min_delay=settings.min_delay,
-            num_shards=num_shards,
+            layout=Layout(num_shards),
             max_timer=settings.max_body_bytes,
         )
         app = create_app(
@@ -131,16 +130,6 @@ async def _serve(
     await working
     log.info("stopped; timers that are due later stay in the database")
     return 0 if is_clean else 1
-
-
-@asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[Store]:
-    store = store_for(settings)
-    try:
-        await store.migrate()
-        yield store
-    finally:
-        await store.close()
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.devkey import keep_key, key_path
-from duetime.cli.schema import migrate
 from duetime.cli.settings_flags import add_flags, settings_from
 from duetime.config.table import MAKE_A_KEY, TABLE
 
@@ -87,6 +86,8 @@ def _dev(args: argparse.Namespace) -> int:
 
 
 def _migrate(args: argparse.Namespace) -> int:
+    from duetime.cli.storage import migrate  # noqa: PLC0415
+
     asyncio.run(migrate(settings_from(args)))
     print("The schema is up to date.")
     return 0

@@ -1,11 +1,11 @@
 """Places: where a database is, as its URL says, without who asks for it and with what secrets."""
 
 from hashlib import blake2b
-from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from duetime.cli.database_file import file_of
 from duetime.errors import ConfigurationError
-from duetime.stores.opening import ENGINES
+from duetime.stores.opening import KINDS
 
 # Options of a URL that do not say where the database is, and may be secrets.
 _ASIDE = ("password", "secret", "token", "key", "user", "pool_size", "pooler", "application_name")
@@ -13,12 +13,12 @@ _ASIDE = ("password", "secret", "token", "key", "user", "pool_size", "pooler", "
 
 def place_of(url: str) -> str:
     """The same for all URLs that name the database in the same words."""
+    if file := file_of(url):
+        return f"sqlite://{file.resolve()}"
     scheme, _, rest = url.partition("://")
-    if scheme == "sqlite":
-        return f"sqlite://{Path(rest.removeprefix('/')).resolve()}"
-    for engine in ENGINES:
-        if scheme in engine.schemes:
-            scheme = engine.schemes[0]
+    for kind in KINDS:
+        if scheme in kind.schemes:
+            scheme = kind.schemes[0]
     try:
         parts = urlsplit(f"{scheme}://{rest}")
     except ValueError:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from duetime.cli.arguments import duration
 from duetime.cli.arrival import Arrival, OnArrival
 from duetime.cli.commands import Commands, add_command
-from duetime.cli.new_timer import duration
 from duetime.cli.output import Screen, printable
 from duetime.cli.receiver import running_receiver
 from duetime.clock import to_rfc3339

@@ -3,12 +3,10 @@
 import argparse
 import os
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 from duetime.config import Settings, load_settings
+from duetime.config.dotenv import DOTENV
 from duetime.config.table import TABLE
-
-DOTENV = Path(".env")
 
 
 def add_flags(
@@ -25,7 +23,7 @@ def add_flags(
     for setting in TABLE:
         if setting.flag and setting.env not in without:
             default = (defaults or {}).get(setting.env, setting.default) or "none"
-            text = f"{setting.help} ({setting.values}; default: {default}; or {setting.env})"
+            text = f"{setting.help} ({setting.reads.values}; default: {default}; or {setting.env})"
             group.add_argument(
                 setting.flag, dest=setting.field, metavar="VALUE", help=text.replace("%", "%%")
             )

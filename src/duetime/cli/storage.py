@@ -1,16 +1,32 @@
 """The store that a node's settings name."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from duetime.config import Settings
+from duetime.layout import agree_on_shards
 from duetime.stores import Store
 from duetime.stores.opening import Options, open_store
 
 
-def store_for(settings: Settings) -> Store:
-    """Make it; its ``migrate`` connects it."""
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Store]:
+    """The store, connected and with its schema up to date, and closed again."""
     options = Options(
         sqlite_synchronous=settings.sqlite_synchronous,
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         retention=settings.retention,
     )
-    return open_store(settings.database_url, options)
+    store = open_store(settings.database_url, options)
+    try:
+        await store.migrate()
+        yield store
+    finally:
+        await store.close()
+
+
+async def migrate(settings: Settings) -> None:
+    """Bring the schema up to date, and leave the database again."""
+    async with opened(settings) as store:
+        await agree_on_shards(store, settings.num_shards)

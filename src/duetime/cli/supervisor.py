@@ -19,10 +19,11 @@ from duetime.cli import logs
 from duetime.cli.banner import reachable
 from duetime.cli.child import Child, fate, is_as_told
 from duetime.cli.exits import Exit
-from duetime.cli.schema import migrate
+from duetime.cli.storage import migrate
 from duetime.cli.worker import STORE_AWAY
 from duetime.config import Settings, without_password
 from duetime.errors import ConfigurationError
+from duetime.stores.opening import kind_of
 
 log = logging.getLogger("duetime")
 
@@ -37,7 +38,7 @@ def run_supervisor(settings: Settings) -> int:
     """Run the workers until a signal ends them; the answer is the exit code."""
     _check(settings)
     logs.configure(settings.log_level, settings.log_format)
-    if settings.database_url.startswith("sqlite:"):
+    if kind_of(settings.database_url).traits.nodes == "one machine":
         log.warning(
             "the workers share one SQLite file, and take turns at writing to it: "
             "expect no more timers a second than with WORKERS=1"
@@ -59,7 +60,7 @@ def _check(settings: Settings) -> None:
     """Refuse what several workers cannot share."""
     if sys.platform == "win32":
         raise ConfigurationError("WORKERS: must be 1 on Windows, where processes share no port")
-    if settings.database_url.startswith("memory:"):
+    if kind_of(settings.database_url).traits.nodes == "one process":
         raise ConfigurationError(
             "WORKERS: must be 1 with memory://, because each worker would have timers of its own; "
             "set DATABASE_URL to a database, or WORKERS to 1"

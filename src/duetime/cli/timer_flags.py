@@ -3,7 +3,7 @@
 import argparse
 from typing import cast
 
-from duetime.cli.new_timer import duration
+from duetime.cli.arguments import duration
 from duetime.client.types import Filters
 from duetime.model import DEFAULT_GROUP, Status
 

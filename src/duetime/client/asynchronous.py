@@ -43,7 +43,7 @@ class AsyncClient:
 
     async def send(self, call: Call[AnswerT]) -> AnswerT:
         """Make a call: all the other methods do."""
-        with self._connection.told_apart():
+        with self._connection.translating_errors():
             request = self._http.request(call.method, self._connection.address(call))
             response = await self._connection.fill(request, call).build().send()
             body = bytes(await response.bytes())
@@ -69,7 +69,7 @@ class AsyncClient:
             page = await self.send(calls.page(following))
             for timer in page["timers"]:
                 yield timer
-            following = calls.behind(following, page)
+            following = calls.next_page(following, page)
 
     async def page(self, **filters: Unpack[Filters]) -> Page:
         """One page of the list, with the cursor of the next one."""

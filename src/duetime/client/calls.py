@@ -81,7 +81,7 @@ def page(filters: Filters) -> Call[Page]:
     )
 
 
-def behind(filters: Filters, before: Page) -> Filters | None:
+def next_page(filters: Filters, before: Page) -> Filters | None:
     """What to ask for the page behind this one, or None if it is the last."""
     cursor = before.get("next_cursor")
     if not cursor:

@@ -57,7 +57,7 @@ class Connection:
         return request
 
     @contextmanager
-    def told_apart(self) -> Iterator[None]:
+    def translating_errors(self) -> Iterator[None]:
         """Turn the HTTP library's errors into ours."""
         try:
             yield

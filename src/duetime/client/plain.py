@@ -43,7 +43,7 @@ class Client:
 
     def send(self, call: Call[AnswerT]) -> AnswerT:
         """Make a call: all the other methods do."""
-        with self._connection.told_apart():
+        with self._connection.translating_errors():
             request = self._http.request(call.method, self._connection.address(call))
             response = self._connection.fill(request, call).build().send()
             body = bytes(response.bytes())
@@ -66,7 +66,7 @@ class Client:
         while following is not None:
             page = self.send(calls.page(following))
             yield from page["timers"]
-            following = calls.behind(following, page)
+            following = calls.next_page(following, page)
 
     def page(self, **filters: Unpack[Filters]) -> Page:
         """One page of the list, with the cursor of the next one."""

@@ -11,6 +11,8 @@ _LINE = re.compile(
     |(?P<bare>[^"'\s].*?|)(?:\s+\#.*)?(?<!\s)\s*)""",
     re.VERBOSE,
 )
+DOTENV = Path(".env")  # in the directory that a command is started in
+
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 

@@ -5,6 +5,7 @@ A reader never repeats what it was given: the caller does, where that is no secr
 
 import re
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from duetime.clock import Millis
 from duetime.durations import format_duration, parse_duration
@@ -17,19 +18,30 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.ASCII | re.IGNORECASE)
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/_-]{32,}={0,2}", re.ASCII)
 
 
-def text(written: str) -> str:
+class Reader(NamedTuple):
+    """What may be written, for people, and what reads it."""
+
+    values: str
+    read: Callable[[str], Any]
+
+    def __call__(self, written: str) -> Any:
+        """Read it; ValueError says what to write instead."""
+        return self.read(written)
+
+
+def text(values: str = "text") -> Reader:
     """Anything."""
-    return written
+    return Reader(values, str)
 
 
-def url(written: str) -> str:
+def _url(written: str) -> str:
     """A URL of any scheme; whether there is a store for it, the stores know."""
     if not _URL.fullmatch(written):
         raise ValueError("must be a URL such as sqlite:///data/duetime.db")
     return written
 
 
-def api_key(written: str) -> str:
+def _api_key(written: str) -> str:
     """A key that nobody guesses, and that fits into a header."""
     if len(written) < SHORTEST_KEY:
         raise ValueError(f"must have at least {SHORTEST_KEY} characters, but has {len(written)}")
@@ -38,7 +50,11 @@ def api_key(written: str) -> str:
     return written
 
 
-def count(least: int, most: int) -> Callable[[str], int]:
+url = Reader("a URL", _url)
+api_key = Reader(f"{SHORTEST_KEY} characters or more", _api_key)
+
+
+def count(least: int, most: int) -> Reader:
     """A whole number within bounds."""
 
     def read(written: str) -> int:
@@ -47,21 +63,22 @@ def count(least: int, most: int) -> Callable[[str], int]:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(written)
 
-    return read
+    return Reader(f"{least} to {most}", read)
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
+def one_of(*choices: str) -> Reader:
     """One of a few words, in any case."""
+    values = ", ".join(choices)
 
     def read(written: str) -> str:
         if written.lower() not in choices:
-            raise ValueError(f"must be one of {', '.join(choices)}")
+            raise ValueError(f"must be one of {values}")
         return written.lower()
 
-    return read
+    return Reader(values, read)
 
 
-def duration(least: Millis = 0) -> Callable[[str], Millis]:
+def duration(least: Millis = 0) -> Reader:
     """A duration that is not too short."""
 
     def read(written: str) -> Millis:
@@ -70,14 +87,14 @@ def duration(least: Millis = 0) -> Callable[[str], Millis]:
             raise ValueError(f"must be at least {format_duration(least)}")
         return millis
 
-    return read
+    return Reader(f"a duration, {format_duration(least)} or more" if least else "a duration", read)
 
 
-def duration_or_never(least: Millis) -> Callable[[str], Millis | None]:
+def duration_or_never(least: Millis) -> Reader:
     """A duration, or None for "never"."""
     read_duration = duration(least)
 
-    def read(written: str) -> Millis | None:
+    def read(written: str) -> Any:
         if written.lower() == "never":
             return None
         try:
@@ -85,10 +102,10 @@ def duration_or_never(least: Millis) -> Callable[[str], Millis | None]:
         except ValueError as error:
             raise ValueError(f'{error}, or "never"') from None
 
-    return read
+    return Reader(f"{read_duration.values}, or never to keep them for ever", read)
 
 
-def size(least: int, most: int | None = None) -> Callable[[str], int]:
+def size(least: int, most: int | None = None) -> Reader:
     """A number of bytes: "1048576", "1024KiB" or "1MiB"."""
 
     def read(written: str) -> int:
@@ -102,10 +119,11 @@ def size(least: int, most: int | None = None) -> Callable[[str], int]:
             raise ValueError(f"must be at most {most} bytes")
         return total
 
-    return read
+    values = "bytes, or KiB, MiB, GiB" if most is None else f"up to {most // _SIZE_UNITS['mib']}MiB"
+    return Reader(values, read)
 
 
-def words(written: str) -> tuple[str, ...]:
+def _words(written: str) -> tuple[str, ...]:
     """A list with commas between; what each word means, its user knows."""
     found = tuple(word.strip() for word in written.split(",") if word.strip())
     if any(len(word.split()) > 1 for word in found):
@@ -113,7 +131,12 @@ def words(written: str) -> tuple[str, ...]:
     return found
 
 
-def signing_secrets(written: str) -> tuple[str, ...]:
+def words(examples: str) -> Reader:
+    """A list of words that somebody else understands."""
+    return Reader(f"comma-separated, e.g. {examples}", _words)
+
+
+def _signing_secrets(written: str) -> tuple[str, ...]:
     """Secrets that look like secrets; delivery reads them."""
     secrets = tuple(secret.strip() for secret in written.split(",") if secret.strip())
     for number, secret in enumerate(secrets, start=1):
@@ -122,3 +145,6 @@ def signing_secrets(written: str) -> tuple[str, ...]:
                 f"number {number} must be whsec_ and then 24 random bytes or more in base64"
             )
     return secrets
+
+
+signing_secrets = Reader("comma-separated whsec_...", _signing_secrets)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from duetime.config.table import PG_OPTIONS, PG_TABLE, TABLE, Setting
+from duetime.config.table import EVERY, Setting
 
 _BEGIN = "<!-- settings: written by python -m duetime.config.reference -->\n"
 _END = "<!-- end of settings -->\n"
@@ -16,7 +16,7 @@ _END = "<!-- end of settings -->\n"
 def settings_table() -> str:
     """Every setting, in Markdown."""
     heads = "| variable | flag | default | values | what it is |\n|---|---|---|---|---|\n"
-    return heads + "".join(_rows((*TABLE, *PG_TABLE, *PG_OPTIONS)))
+    return heads + "".join(_rows(EVERY))
 
 
 def in_docs(page: str) -> str:
@@ -34,7 +34,7 @@ def _rows(settings: Iterable[Setting]) -> Iterable[str]:
     for setting in settings:
         flag = f"`{setting.flag}`" if setting.flag else ""
         default = f"`{setting.default}`" if setting.default else ""
-        cells = [f"`{setting.env}`", flag, default, setting.values, setting.help]
+        cells = [f"`{setting.env}`", flag, default, setting.reads.values, setting.help]
         yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n"
 
 

@@ -25,7 +25,7 @@ from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
 from duetime.errors import StoreError
-from duetime.nodes import KIND, LEAVING, NodeRecord, NodeState, NodeStatus, read_record
+from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
 
 log = logging.getLogger("duetime.engine")
@@ -116,7 +116,7 @@ class Members:
     async def step(self) -> float:
         """Look for signs of life, work out the shards, and show one."""
         asked_at = self._clock.monotonic()
-        records = await self._store.records(KIND)
+        records = await self._store.records(NODE_KIND)
         seen_at = self._clock.monotonic()
         others = [record for record in records if record.name != self._node]
         has_died = self._sightings.look_at(others, asked_at=asked_at, seen_at=seen_at)
@@ -163,7 +163,7 @@ class Members:
         dead = self._sightings.dead()
         return {
             record.name
-            for record in await self._store.records(KIND)
+            for record in await self._store.records(NODE_KIND)
             if record.name in dead and record.version == dead[record.name].version
         }
 
@@ -251,10 +251,10 @@ class Members:
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)
-        return Record(kind=KIND, name=self._node, version=self._version, data=data)
+        return Record(kind=NODE_KIND, name=self._node, version=self._version, data=data)
 
     async def _stored(self) -> Record | None:
-        records = await self._store.records(KIND)
+        records = await self._store.records(NODE_KIND)
         return next((record for record in records if record.name == self._node), None)
 
 

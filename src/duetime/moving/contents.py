@@ -19,7 +19,7 @@ LOG_PART = 1_000  # attempts
 LOGS_AT_ONCE = 32
 
 
-class Laden(NamedTuple):
+class TimerWithLog(NamedTuple):
     """A timer with its execution log."""
 
     timer: Timer
@@ -34,16 +34,19 @@ class Contents:
         self._patience = patience
         self._logs = asyncio.Semaphore(LOGS_AT_ONCE)
 
-    async def timers(self, after: str | None) -> list[Laden]:
+    async def timers(self, after: str | None) -> list[TimerWithLog]:
         """The timers behind this one, in the store's order; none are left if there are none."""
         timers = await self._patience.ask(self._store.scan, after, PART)
         logs = await asyncio.gather(*map(self._log, timers))
-        return [Laden(timer, log) for timer, log in zip(timers, logs, strict=True)]
+        return [TimerWithLog(timer, log) for timer, log in zip(timers, logs, strict=True)]
 
-    async def get(self, wanted: list[str]) -> list[Laden | None]:
+    async def get(self, wanted: list[str]) -> list[TimerWithLog | None]:
         """These timers, with their logs."""
         timers = await self._patience.ask(self._store.get, wanted)
-        return [None if timer is None else Laden(timer, await self._log(timer)) for timer in timers]
+        return [
+            None if timer is None else TimerWithLog(timer, await self._log(timer))
+            for timer in timers
+        ]
 
     async def _log(self, timer: Timer) -> tuple[Attempt, ...]:
         if timer.version == 1:  # every attempt makes another version of its timer
@@ -80,8 +83,8 @@ class Contents:
         tally = Tally()
         after: str | None = None
         while part := await self.timers(after):
-            for laden in part:
-                tally.add_timer(*laden)
+            for one in part:
+                tally.add_timer(*one)
             after = part[-1].timer.id
             yield tally
         async for events in self.events():

@@ -13,10 +13,9 @@ from duetime.clock import Clock
 from duetime.errors import ConfigurationError, Conflict, InUse, StoreError
 from duetime.model import Event
 from duetime.moving.checksum import Tally
-from duetime.moving.contents import Contents, Laden
+from duetime.moving.contents import Contents, TimerWithLog
 from duetime.moving.differences import differences
-from duetime.moving.journal import KIND as JOURNAL
-from duetime.moving.journal import Journal
+from duetime.moving.journal import COPY_KIND, Journal
 from duetime.moving.patience import Patience
 from duetime.moving.stillness import Stillness
 from duetime.stores import Insert, Store
@@ -69,7 +68,7 @@ class Copy:
     async def run(self) -> Tally:
         """Copy and compare; what both sides hold."""
         await self._wait_for_stillness()
-        if await self._from_source.ask(self._source.records, JOURNAL):
+        if await self._from_source.ask(self._source.records, COPY_KIND):
             raise ConfigurationError(
                 "FROM: a copy into it was begun and has not been finished, so that it holds a part "
                 "only: finish that copy first"
@@ -147,12 +146,12 @@ class Copy:
             count += len(part)
             if count > MOST_EVENTS:
                 raise StoreError(
-                    f"FROM: more than {MOST_EVENTS:,} events wait to be published: start a node "
-                    "on it, and stop it again when they have been"
+                    f"FROM: more than {MOST_EVENTS:,} events wait to be published, which no node "
+                    "of this version does: they were written by another, which has to publish them"
                 )
         return events
 
-    async def _insert(self, part: Sequence[Laden], events: dict[str, list[Event]]) -> None:
+    async def _insert(self, part: Sequence[TimerWithLog], events: dict[str, list[Event]]) -> None:
         inserts = [
             Insert(timer, tuple(events.get(timer.id, ())), attempts) for timer, attempts in part
         ]

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from duetime.model import FINISHED, Event
-from duetime.moving.contents import Contents, Laden
+from duetime.moving.contents import Contents, TimerWithLog
 
 
 class Differences(NamedTuple):
@@ -42,21 +42,21 @@ async def differences(source: Contents, target: Contents, most: int, *, drops: b
 async def _differences(source: Contents, target: Contents) -> AsyncGenerator[_Difference]:
     after: str | None = None
     while part := await source.timers(after):
-        others = await target.get([laden.timer.id for laden in part])
-        for laden, other in zip(part, others, strict=True):
+        others = await target.get([one.timer.id for one in part])
+        for one, other in zip(part, others, strict=True):
             if other is None:
-                yield _Difference(f"{laden.timer.id} is missing in the target")
-            elif other != laden:
-                words = f"{laden.timer.id} differs in the target"
-                yield _Difference(words, _has_fewer_attempts(laden, other))
+                yield _Difference(f"{one.timer.id} is missing in the target")
+            elif other != one:
+                words = f"{one.timer.id} differs in the target"
+                yield _Difference(words, _has_fewer_attempts(one, other))
         after = part[-1].timer.id
     after = None
     while part := await target.timers(after):
-        others = await source.get([laden.timer.id for laden in part])
-        for laden, other in zip(part, others, strict=True):
+        others = await source.get([one.timer.id for one in part])
+        for one, other in zip(part, others, strict=True):
             if other is None:
-                words = f"{laden.timer.id} is in the target only"
-                yield _Difference(words, laden.timer.status in FINISHED)
+                words = f"{one.timer.id} is in the target only"
+                yield _Difference(words, one.timer.status in FINISHED)
         after = part[-1].timer.id
     if await source.records() != await target.records():
         yield _Difference("the records differ")
@@ -68,8 +68,8 @@ async def _differences(source: Contents, target: Contents) -> AsyncGenerator[_Di
         yield _Difference("the events that wait to be published differ", is_dropped)
 
 
-def _has_fewer_attempts(laden: Laden, other: Laden) -> bool:
-    return laden.timer == other.timer and all(line in other.attempts for line in laden.attempts)
+def _has_fewer_attempts(one: TimerWithLog, other: TimerWithLog) -> bool:
+    return one.timer == other.timer and all(line in other.attempts for line in one.attempts)
 
 
 async def _events(contents: Contents) -> dict[str, Event]:

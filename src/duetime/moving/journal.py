@@ -12,7 +12,7 @@ from duetime.errors import ConfigurationError, InUse
 from duetime.moving.patience import Patience
 from duetime.stores import Record, Store
 
-KIND = "copy"
+COPY_KIND = "copy"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Journal:
 
     async def begin(self) -> bool:
         """Take the journal up, or begin one in a store without timers; whether it was there."""
-        records = await self._patience.ask(self._target.records, KIND)
+        records = await self._patience.ask(self._target.records, COPY_KIND)
         mine = [record for record in records if record.name == self._name]
         if mine:
             [self._record] = mine
@@ -57,7 +57,7 @@ class Journal:
 
     async def is_in(self, store: Store) -> bool:
         """Tell whether a store shows what was just written into the target."""
-        return self._record in await self._patience.ask(store.records, KIND)
+        return self._record in await self._patience.ask(store.records, COPY_KIND)
 
     async def advance(self, after: str, timers: int) -> None:
         """Note that everything up to this timer has been copied."""
@@ -70,14 +70,14 @@ class Journal:
     async def _write(self, entry: Entry) -> None:
         version = self._record.version + 1 if self._record else 1
         data = msgspec.json.encode(entry)
-        await self._put(Record(kind=KIND, name=self._name, version=version, data=data))
+        await self._put(Record(kind=COPY_KIND, name=self._name, version=version, data=data))
         self._entry = entry
 
     async def _put(self, new: Record | None) -> None:
         old = self._record
         if not await self._patience.ask(self._target.put_record, old, new):
             # It may be that an earlier try was written, and only its answer lost.
-            records = await self._patience.ask(self._target.records, KIND)
+            records = await self._patience.ask(self._target.records, COPY_KIND)
             stored = [record for record in records if record.name == self._name]
             if stored != ([new] if new else []):
                 raise InUse("TO: another copy into it was begun meanwhile")
@@ -86,7 +86,7 @@ class Journal:
 
 async def check_no_move(store: Store) -> None:
     """Raise ConfigurationError if a move into this store was begun and not finished."""
-    if await store.records(KIND):
+    if await store.records(COPY_KIND):
         raise ConfigurationError(
             "DATABASE_URL: a copy into this database was begun and has not been finished: run the "
             "same duetime copy again, which goes on where it was, and start then"

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from duetime.clock import Clock, sleep
 from duetime.errors import InUse
 from duetime.moving.patience import Patience
-from duetime.nodes import KIND, LEAVING, read_record
+from duetime.nodes import LEAVING, NODE_KIND, read_record
 from duetime.stores import Record, Store
 
 LOOK_EVERY = 0.5  # seconds
 
 _DOING = {
-    KIND: "is running: stop all nodes first",
+    NODE_KIND: "is running: stop all nodes first",
     LEAVING: "is stopping: begin again when it has ended",
 }
 
@@ -71,6 +71,6 @@ class Stillness:
         # In this order: a node that leaves writes the second kind before it removes the first.
         return {
             _Place(record.kind, record.name): record
-            for kind in (KIND, LEAVING)
+            for kind in (NODE_KIND, LEAVING)
             for record in await self._patience.ask(self._store.records, kind)
         }

@@ -15,7 +15,7 @@ from duetime.moving.journal import check_no_move
 from duetime.stores import Store
 
 
-async def step_over(
+async def join_unless_moving(
     store: Store, *, come: Callable[[], Awaitable[None]], go: Callable[[], Awaitable[None]]
 ) -> None:
     """Let a node come, unless a move into this store was begun: then ConfigurationError.

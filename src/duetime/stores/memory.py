@@ -9,37 +9,38 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED, Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.matching import matches
 from duetime.stores.traits import Traits
 
 TRAITS = Traits(engine="memory", nodes="one process", passes_news=True)
 
 
-class MemoryStore:
+class MemoryStore(BaseStore):
     """Keeps everything in memory: nothing survives the end of the process."""
 
     traits = TRAITS
 
     def __init__(self) -> None:
+        super().__init__()
         self._timers: dict[str, Timer] = {}
         self._ids: dict[tuple[str, str, str], str] = {}  # by (tenant, group, timer_id)
         self._attempts: dict[str, dict[tuple[int, int], Attempt]] = {}
         self._events: dict[str, Event] = {}
         self._records: dict[tuple[str, str], Record] = {}
         self._listeners: list[Callable[[News], None]] = []
-        self._closed = False
+        self._is_open = True  # there is nothing to open
 
-    async def migrate(self) -> None:
-        self._check_open()
+    async def _open(self) -> None:
+        pass
+
+    async def _shut(self) -> None:
+        pass
 
     async def ping(self) -> None:
         self._check_open()
-
-    async def close(self) -> None:
-        self._closed = True
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         self._check_open()
@@ -183,7 +184,3 @@ class MemoryStore:
 
     def listen(self, hear: Callable[[News], None]) -> None:
         self._listeners.append(hear)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("the store is closed")

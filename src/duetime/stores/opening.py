@@ -1,11 +1,21 @@
-"""From a URL to a store: the only place in the package that names the concrete ones."""
+"""From a URL to a store: the only place in the package that names the concrete ones.
+
+Drivers are imported when a store is opened, since most installations have only one of them.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from duetime.clock import Millis
 from duetime.errors import ConfigurationError
-from duetime.stores import Store
+from duetime.stores import Store, memory
+from duetime.stores.cassandra import traits as cassandra
+from duetime.stores.dynamodb import traits as dynamodb
+from duetime.stores.mongodb import traits as mongodb
+from duetime.stores.mysql import traits as mysql
+from duetime.stores.postgres import traits as postgres
+from duetime.stores.sqlite import traits as sqlite
+from duetime.stores.traits import Traits
 
 
 class Options(NamedTuple):
@@ -18,21 +28,21 @@ class Options(NamedTuple):
     must_exist: bool = False  # take it as it is: ``migrate`` makes nothing, and changes nothing
 
 
-class Engine(NamedTuple):
+class Kind(NamedTuple):
     """One kind of store: what its URLs look like, and how one is made of them."""
 
     schemes: tuple[str, ...]
     example: str
     open: Callable[[str, Options], Store]
+    traits: Traits
     extra: str | None = None  # what brings its driver
+    driver: str | None = None  # the package of that name
 
 
 def _memory(url: str, _options: Options) -> Store:
-    from duetime.stores.memory import MemoryStore  # noqa: PLC0415
-
     if url.partition("://")[2].strip("/"):
         raise ConfigurationError(f"memory:// takes no name; {_supported()}")
-    return MemoryStore()
+    return memory.MemoryStore()
 
 
 def _sqlite(url: str, options: Options) -> Store:
@@ -85,34 +95,59 @@ def _mysql(url: str, options: Options) -> Store:
     return MysqlStore(address, must_exist=options.must_exist)
 
 
-ENGINES = (
-    Engine(("sqlite",), "sqlite:///relative/path.db, sqlite:////absolute/path.db", _sqlite),
-    Engine(
+KINDS = (
+    Kind(
+        ("sqlite",),
+        "sqlite:///relative/path.db, sqlite:////absolute/path.db",
+        _sqlite,
+        sqlite.TRAITS,
+    ),
+    Kind(
         ("postgresql", "postgres"),
         "postgresql://user:password@host:5432/database",
         _postgres,
-        "postgres",
+        postgres.TRAITS,
+        extra="postgres",
+        driver="asyncpg",
     ),
-    Engine(
+    Kind(
         ("mysql", "mariadb", "tidb"),
         "mysql://user:password@host:3306/database (for mariadb:// and tidb:// too)",
         _mysql,
-        "mysql",
+        mysql.TRAITS,
+        extra="mysql",
+        driver="asyncmy",
     ),
-    Engine(
+    Kind(
         ("mongodb", "mongodb+srv"),
         "mongodb://user:password@host:27017/database?replicaSet=rs",
         _mongodb,
-        "mongodb",
+        mongodb.TRAITS,
+        extra="mongodb",
+        driver="pymongo",
     ),
-    Engine(
+    Kind(
         ("cassandra", "scylla"),
         "cassandra://user:password@host1,host2:9042/keyspace?datacenter=dc1",
         _cassandra,
-        "cassandra",
+        cassandra.TRAITS,
+        extra="cassandra",
+        driver="cassandra",
     ),
-    Engine(("dynamodb",), "dynamodb://region/table", _dynamodb, "dynamodb"),
-    Engine(("memory",), "memory:// (nothing survives the process: for tests and trials)", _memory),
+    Kind(
+        ("dynamodb",),
+        "dynamodb://region/table",
+        _dynamodb,
+        dynamodb.TRAITS,
+        extra="dynamodb",
+        driver="botocore",
+    ),
+    Kind(
+        ("memory",),
+        "memory:// (nothing survives the process: for tests and trials)",
+        _memory,
+        memory.TRAITS,
+    ),
 )
 
 
@@ -122,24 +157,26 @@ def open_store(url: str, options: Options = Options()) -> Store:  # noqa: B008 -
     ``sqlite:///data/duetime.db`` is relative to the working directory, and one more slash makes
     it absolute. Messages never repeat the URL, for it may hold a password.
     """
+    kind = kind_of(url)
+    try:
+        return kind.open(url, options)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{kind.schemes[0]}:// needs its driver: "
+            f"install it with pip install 'duetime[{kind.extra}]'"
+        ) from error
+
+
+def kind_of(url: str) -> Kind:
+    """The kind of store that a URL names."""
     scheme, separator, _ = url.partition("://")
-    for engine in ENGINES if separator else ():
-        if scheme in engine.schemes:
-            return _opened(engine, url, options)
+    for kind in KINDS if separator else ():
+        if scheme in kind.schemes:
+            return kind
     name = f"no store for {scheme}://" if separator else "the database URL has no scheme"
     raise ConfigurationError(f"{name}; {_supported()}")
 
 
-def _opened(engine: Engine, url: str, options: Options) -> Store:
-    try:
-        return engine.open(url, options)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{engine.schemes[0]}:// needs its driver: "
-            f"install it with pip install 'duetime[{engine.extra}]'"
-        ) from error
-
-
 def _supported() -> str:
-    *examples, last = (engine.example for engine in ENGINES)
+    *examples, last = (kind.example for kind in KINDS)
     return f"this version supports {', '.join(examples)}, and {last}"

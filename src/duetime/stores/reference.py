@@ -7,16 +7,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from duetime.stores.cassandra.traits import TRAITS as CASSANDRA
-from duetime.stores.dynamodb.traits import TRAITS as DYNAMODB
-from duetime.stores.memory import TRAITS as MEMORY
-from duetime.stores.mongodb.traits import TRAITS as MONGODB
-from duetime.stores.mysql.traits import TRAITS as MYSQL
-from duetime.stores.postgres.traits import TRAITS as POSTGRES
-from duetime.stores.sqlite.traits import TRAITS as SQLITE
+from duetime.stores.opening import KINDS
 from duetime.stores.traits import Traits
-
-EVERY = (SQLITE, POSTGRES, MYSQL, MONGODB, CASSANDRA, DYNAMODB, MEMORY)
 
 _BEGIN = "<!-- traits: written by python -m duetime.stores.reference -->\n"
 _END = "<!-- end of traits -->\n"
@@ -24,7 +16,7 @@ _END = "<!-- end of traits -->\n"
 
 def traits_table() -> str:
     """What every store can do, in Markdown: a line for each thing, a column for each store."""
-    heads = ["", *(traits.engine for traits in EVERY)]
+    heads = ["", *(kind.traits.engine for kind in KINDS)]
     lines = [heads, ["---"] * len(heads), *_lines()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -41,7 +33,7 @@ def rewritten(page: str) -> str:
 
 
 def _lines() -> Iterable[list[str]]:
-    cells = [_cells(traits) for traits in EVERY]
+    cells = [_cells(kind.traits) for kind in KINDS]
     for what in cells[0]:
         yield [what, *(each[what] for each in cells)]
 

@@ -7,7 +7,7 @@ import pytest
 from duetime.errors import ConfigurationError
 from duetime.stores.mysql.address import EXAMPLE, Address
 from duetime.stores.opening import open_store
-from tests.servers.mysql import AUTHORITY
+from tests.servers.certificates import AUTHORITY
 
 HERE = "mysql://ann:s3cret@db.example:3307/timers"
 

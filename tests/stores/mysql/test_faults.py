@@ -9,12 +9,13 @@ import pytest
 from duetime.errors import StoreUnavailable
 from duetime.stores import Record
 from duetime.stores.mysql import pool as pools
-from duetime.stores.mysql.store import QUICK_WITHIN
 from duetime.stores.opening import open_store
+from duetime.stores.pooled import QUICK_WITHIN
 from tests.cluster.conftest import on
 from tests.factories import claim_of, claimed, insert, make_timer
+from tests.servers.certificates import AUTHORITY
 from tests.servers.kinds import MYSQL
-from tests.servers.mysql import AUTHORITY, make_database, mysql_value
+from tests.servers.mysql import make_database, mysql_value
 from tests.system.service import eventually
 
 pytestmark = pytest.mark.slow

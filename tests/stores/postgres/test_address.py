@@ -9,7 +9,7 @@ from duetime.errors import ConfigurationError
 from duetime.stores.opening import open_store
 from duetime.stores.postgres import address
 from duetime.stores.postgres.address import Address
-from tests.servers.postgres import AUTHORITY
+from tests.servers.certificates import AUTHORITY
 
 HERE = "postgresql://ann:s3cret@db.example:6432/timers"
 # What may also be told to the driver beside the address.

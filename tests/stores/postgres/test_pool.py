@@ -6,10 +6,9 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.stores import Insert, Query, Record
+from duetime.stores import Insert, Query, Record, pooled
 from duetime.stores.postgres import pool as pools
 from duetime.stores.postgres import session as sessions
-from duetime.stores.postgres import store as store_module
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.pool import Pool
 from duetime.stores.postgres.store import PostgresStore
@@ -304,7 +303,7 @@ async def test_searches_leave_room_for_the_rest(postgres, session):
 
 async def test_a_search_waits_for_others_only_so_long(postgres, session, monkeypatch):
     """Then it says so; and whoever went away while waiting has taken no place along."""
-    monkeypatch.setattr(store_module, "SEARCH_WITHIN", 0.01)
+    monkeypatch.setattr(pooled, "SEARCH_WITHIN", 0.01)
     query = Query(tenant="t", tag="x")
     async with asyncio.TaskGroup() as group, session.transaction():
         await session.execute("LOCK TABLE tags")

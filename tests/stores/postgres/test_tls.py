@@ -4,7 +4,7 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.opening import open_store
-from tests.servers.postgres import AUTHORITY
+from tests.servers.certificates import AUTHORITY
 
 STRANGER = AUTHORITY.with_name("expired.pem")  # it has signed nothing
 ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"

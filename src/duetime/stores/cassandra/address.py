@@ -1,23 +1,20 @@
 """The address of a Cassandra keyspace: a URL with several hosts, and a few options."""
 
 import re
-from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from duetime.errors import ConfigurationError
+from duetime.stores.url import DatabaseUrl, UrlOptions
 
-SCHEMES = ("cassandra", "scylla")
 EXAMPLE = "cassandra://user:password@host1,host2:9042/keyspace?datacenter=dc1"
 
 DEFAULT_KEYSPACE = "duetime"
 DEFAULT_PORT = 9042
+COPIES = range(1, 100)
 
 _KEYSPACE = re.compile(r"[a-z][a-z0-9_]{0,47}", re.ASCII)
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?", re.ASCII)
+_HOST = re.compile(r"[0-9a-fA-F:.]+|[A-Za-z0-9_.-]+", re.ASCII)
 _DATACENTER = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,2}", re.ASCII)
-_LAST_PORT = 65535
 _OPTIONS = ("consistency", "datacenter", "replication", "tls", "tls_ca")
 
 
@@ -40,90 +37,41 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, url: str, *, schema: str | None = None) -> "Address":
-        """Read a URL, whose keyspace wins over the schema given beside it.
-
-        ConfigurationError names the option that is wrong, and never the password.
-        """
-        parts = _split(url)
-        who, _, hosts = parts.netloc.rpartition("@")
-        user, colon, password = who.partition(":")
-        keyspace = parts.path.strip("/") or schema or DEFAULT_KEYSPACE
+        """Read a URL, whose keyspace wins over the schema given beside it."""
+        found = DatabaseUrl(url, engine="Cassandra", example=EXAMPLE)
+        keyspace = found.path.strip("/") or schema or DEFAULT_KEYSPACE
         if not _KEYSPACE.fullmatch(keyspace):
             raise ConfigurationError(
                 "DATABASE_URL: a keyspace must be up to 48 lower-case letters, digits and "
                 f"underscores, and begin with a letter, not {keyspace[:60]!r}"
             )
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        if unknown := options.keys() - set(_OPTIONS):
-            raise ConfigurationError(
-                f"{min(unknown)}: no such option of a Cassandra URL; there are "
-                f"{', '.join(_OPTIONS)}"
-            )
-        consistency = _one_of(options, "consistency", ("local", "global"))
+        options = found.options(_OPTIONS)
         return cls(
-            hosts=_hosts(hosts),
+            hosts=_hosts(found),
             keyspace=keyspace,
-            user=unquote(user) or None,
-            password=unquote(password) if colon else None,
+            user=found.user,
+            password=found.password,
             datacenter=_datacenter(options),
-            is_global=consistency == "global",
-            replication=_replication(options),
-            has_tls=_one_of(options, "tls", ("off", "on")) == "on",
-            tls_ca=_file(options, "tls_ca"),
+            is_global=options.choice("consistency", ("local", "global"), "local") == "global",
+            replication=options.number("replication", 1, COPIES)
+            if "replication" in options
+            else None,
+            has_tls=options.choice("tls", ("off", "on"), "off") == "on",
+            tls_ca=options.file("tls_ca"),
         )
 
 
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise ConfigurationError(f"a Cassandra URL looks like {EXAMPLE}") from None
-    if "#" in url or "@" in parts.path or "@" in parts.query or parts.netloc.count("@") > 1:
-        # Not repeated, not even in part: whatever was cut off may be the end of a password.
-        raise ConfigurationError(
-            f"a Cassandra URL looks like {EXAMPLE}; in a user or password, write @ as %40, "
-            "/ as %2F, ? as %3F, # as %23 and % as %25"
-        )
-    return parts
-
-
-def _hosts(text: str) -> tuple[tuple[str, int], ...]:
+def _hosts(url: DatabaseUrl) -> tuple[tuple[str, int], ...]:
     """Hosts with ports; one without has that of the last."""
-    found = [_HOST.fullmatch(each) for each in text.split(",")]
-    ports = [int(each[2]) for each in found if each and each[2]]
-    if not all(found) or not all(0 < port <= _LAST_PORT for port in ports):
-        raise ConfigurationError(
-            f"a Cassandra URL looks like {EXAMPLE}, with a number up to 65535 as the port"
-        )
+    if not all(_HOST.fullmatch(host.name) for host in url.hosts):
+        raise url.broken()
+    ports = [host.port for host in url.hosts if host.port is not None]
     default = ports[-1] if ports else DEFAULT_PORT
-    return tuple((each[1].strip("[]"), int(each[2] or default)) for each in found if each)
+    return tuple((host.name, host.port or default) for host in url.hosts)
 
 
-def _one_of(options: dict[str, str], name: str, choices: tuple[str, str]) -> str:
-    chosen = options.get(name, choices[0])
-    if chosen not in choices:
-        raise ConfigurationError(f"{name}: must be {' or '.join(choices)}, not {chosen[:60]!r}")
-    return chosen
-
-
-def _datacenter(options: dict[str, str]) -> str | None:
-    name = options.get("datacenter")
+def _datacenter(options: UrlOptions) -> str | None:
+    name = options.text("datacenter")
     if name is not None and not _DATACENTER.fullmatch(name):
         raise ConfigurationError(f"datacenter: must be the name of one, not {name[:60]!r}")
     return name
-
-
-def _replication(options: dict[str, str]) -> int | None:
-    text = options.get("replication")
-    if text is None:
-        return None
-    if not _NUMBER.fullmatch(text) or int(text) == 0:
-        raise ConfigurationError(f"replication: must be from 1 to 99, not {text[:60]!r}")
-    return int(text)
-
-
-def _file(options: dict[str, str], name: str) -> str | None:
-    path = options.get(name)
-    if path is not None and not Path(path).is_file():
-        raise ConfigurationError(f"{name}: there is no file {path[:200]!r}")
-    return path

@@ -7,12 +7,12 @@ of what is due cheap.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.errors import translated
 from duetime.stores.cassandra.lanes import Lanes
@@ -30,7 +30,7 @@ T = TypeVar("T")
 MIGRATE_WITHIN = 120.0  # seconds
 
 
-class CassandraStore:
+class CassandraStore(BaseStore):
     """Timers in a keyspace. Nothing is opened before ``migrate``.
 
     With ``must_exist`` the keyspace is taken as it is, and neither made nor migrated.
@@ -41,30 +41,24 @@ class CassandraStore:
     def __init__(
         self, address: Address, *, retention: Millis | None = None, must_exist: bool = False
     ) -> None:
+        super().__init__()
         self._address = address
         self._retention = retention
         self._must_exist = must_exist
-        self._opening = asyncio.Lock()
         self._rooms: _Rooms | None = None
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
-        async with self._opening:
-            if self._rooms is None:
-                with translated():
-                    async with asyncio.timeout(MIGRATE_WITHIN):
-                        self._rooms = await _Rooms.opened(
-                            self._address, self._retention, must_exist=self._must_exist
-                        )
+    async def _open(self) -> None:
+        with translated():
+            async with asyncio.timeout(MIGRATE_WITHIN):
+                self._rooms = await _Rooms.opened(
+                    self._address, self._retention, must_exist=self._must_exist
+                )
 
     async def ping(self) -> None:
         await self._do(lambda rooms: rooms.reads.ping())
 
-    async def close(self) -> None:
-        self._is_closed = True
-        async with self._opening:
-            rooms, self._rooms = self._rooms, None
+    async def _shut(self) -> None:
+        rooms, self._rooms = self._rooms, None
         if rooms is not None:
             await rooms.close()
 
@@ -112,26 +106,10 @@ class CassandraStore:
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._do(lambda rooms: rooms.writes.purge(shards, before, limit))
 
-    async def announce(self, news: News) -> None:  # noqa: ARG002 - see below
-        """Drop them: Cassandra has no way to pass news on."""
-        self._check_open()
-
-    def listen(self, hear: Callable[[News], None]) -> None:
-        """Nothing will be heard."""
-
     async def _do(self, work: Callable[["_Rooms"], Awaitable[T]]) -> T:
+        self._check_open()
         with translated():
-            return await work(self._check_open())
-
-    def _check_open(self) -> "_Rooms":
-        self._check_not_closed()
-        if self._rooms is None:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-        return self._rooms
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
+            return await work(cast("_Rooms", self._rooms))
 
 
 class _Rooms(NamedTuple):

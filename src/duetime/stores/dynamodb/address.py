@@ -2,21 +2,21 @@
 
 import re
 from typing import NamedTuple
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from duetime.errors import ConfigurationError
 from duetime.stores.dynamodb.signing import Credentials
+from duetime.stores.url import POOL_SIZES, DatabaseUrl, UrlOptions
 
 EXAMPLE = "dynamodb://eu-central-1/duetime"
+_WITH_KEYS = "dynamodb://access_key:secret_key@region/table"
 DEFAULT_POOL_SIZE = 32
-POOL_SIZES = range(2, 1001)
 UNITS = range(1, 1_000_001)
 
 _REGION = re.compile(r"[a-z0-9-]{2,40}", re.ASCII)
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 _KEY = re.compile(r"[!-~]+", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 _OPTIONS = ("endpoint", "pool_size", "profile", "read_units", "write_units")
 
 
@@ -40,66 +40,43 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, url: str, *, pool_size: int | None = None) -> "Address":
-        """Read a URL, whose options win over those given beside it.
-
-        ConfigurationError names the option that is wrong, and never the secret key.
-        """
-        parts = _split(url)
-        region, table = parts.hostname or "", parts.path.removeprefix("/")
+        """Read a URL, whose options win over those given beside it."""
+        found = DatabaseUrl(url, engine="DynamoDB", example=f"{EXAMPLE} or {_WITH_KEYS}")
+        [(host, port), *more] = found.hosts
+        region = host.lower()
+        if more or port is not None:
+            raise found.broken()
         if not _REGION.fullmatch(region):
             raise ConfigurationError(f"a DynamoDB URL must name a region: {EXAMPLE}")
-        if not _TABLE.fullmatch(table):
+        if not _TABLE.fullmatch(found.path):
             raise ConfigurationError(
                 "a DynamoDB URL must name a table of 3 to 255 letters, digits, _, - and .: "
                 f"{EXAMPLE}"
             )
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        if unknown := options.keys() - set(_OPTIONS):
-            raise ConfigurationError(
-                f"{min(unknown)[:60]}: no such option of a DynamoDB URL; "
-                f"there are {', '.join(_OPTIONS)}"
-            )
-        size = options.get("pool_size", str(pool_size or DEFAULT_POOL_SIZE))
+        options = found.options(_OPTIONS)
         return cls(
             region=region,
-            table=table,
-            endpoint=_endpoint(options.get("endpoint"), region),
-            credentials=_credentials(parts, options.get("profile")),
-            profile=options.get("profile"),
-            pool_size=_number("pool_size", size, POOL_SIZES),
+            table=found.path,
+            endpoint=_endpoint(options.text("endpoint"), region),
+            credentials=_credentials(found, options.text("profile")),
+            profile=options.text("profile"),
+            pool_size=options.number("pool_size", pool_size or DEFAULT_POOL_SIZE, POOL_SIZES),
             units=_units(options),
         )
 
 
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        has_port = parts.port is not None
-    except ValueError:
-        parts, has_port = None, True
-    if parts is None or has_port or "#" in url or "@" in parts.path or parts.netloc.count("@") > 1:
-        # Not repeated, not even in part: whatever was cut off may be the end of a secret.
-        raise ConfigurationError(
-            f"a DynamoDB URL looks like {EXAMPLE}?option=value, "
-            "or dynamodb://access_key:secret_key@region/table; "
-            "in a key, write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25"
-        )
-    return parts
-
-
-def _credentials(parts: SplitResult, profile: str | None) -> Credentials | None:
-    if not parts.username and not parts.password:
+def _credentials(url: DatabaseUrl, profile: str | None) -> Credentials | None:
+    if not url.user and not url.password:
         return None
-    if not parts.username or not parts.password:
+    if not url.user or not url.password:
         raise ConfigurationError(
             "a DynamoDB URL must have both keys or none: access_key:secret_key@"
         )
     if profile is not None:
         raise ConfigurationError("profile: cannot be given together with keys in the URL")
-    keys = [unquote(parts.username), unquote(parts.password)]
-    if not all(map(_KEY.fullmatch, keys)):
+    if not _KEY.fullmatch(url.user) or not _KEY.fullmatch(url.password):
         raise ConfigurationError("the keys in a DynamoDB URL must be of visible ASCII characters")
-    return Credentials(*keys)
+    return Credentials(url.user, url.password)
 
 
 def _endpoint(endpoint: str | None, region: str) -> str:
@@ -117,19 +94,11 @@ def _endpoint(endpoint: str | None, region: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _number(name: str, text: str, allowed: range) -> int:
-    if not (_NUMBER.fullmatch(text) and int(text) in allowed):
-        raise ConfigurationError(
-            f"{name}: must be from {allowed.start} to {allowed.stop - 1}, not {text[:60]!r}"
-        )
-    return int(text)
-
-
-def _units(options: dict[str, str]) -> Units | None:
+def _units(options: UrlOptions) -> Units | None:
     given = [name for name in ("read_units", "write_units") if name in options]
     if not given:
         return None
     if len(given) == 1:
         raise ConfigurationError(f"{given[0]}: give both read_units and write_units, or neither")
-    read, write = (_number(name, options[name], UNITS) for name in given)
+    read, write = (options.number(name, 1, UNITS) for name in given)
     return Units(read, write)

@@ -6,14 +6,15 @@ that is busy does not pass for dead.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from duetime.clock import Millis, SystemClock
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.dynamodb import attempts, events, records
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.calls import Calls
@@ -43,16 +44,18 @@ _QUICK_SIZE = 4
 _SWEEPER = 0  # whoever looks after this shard sweeps the table
 
 
-class DynamoStore:
+class DynamoStore(BaseStore):
     """Timers in a table of DynamoDB. Nothing is asked before ``migrate``.
 
     With ``must_exist`` the table is taken as it is, and never made.
     """
 
+    traits = TRAITS
+
     def __init__(
         self, address: Address, retention: Millis | None = None, *, must_exist: bool = False
     ) -> None:
-        self.traits = TRAITS
+        super().__init__()
         wire, size = Wire(address, address.pool_size), address.pool_size
         quick = Wire(address, _QUICK_SIZE)
         self._calls = Calls(wire, address.table, within=CALL_WITHIN, answer_within=ANSWER_WITHIN)
@@ -72,25 +75,20 @@ class DynamoStore:
         self._retention = retention
         self._must_exist = must_exist
         self._writing: set[asyncio.Task[Any]] = set()
-        self._is_open = False
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
+    async def _open(self) -> None:
         is_made = await self._table.migrate()
         if self._retention is None and not self._must_exist:
             await self._sweep.is_needed()
         elif is_made:
             with suppress(StoreUnavailable):  # It is swept in vain, and that is all.
                 await self._sweep.is_not_needed()
-        self._is_open = True
 
     async def ping(self) -> None:
         self._check_open()
         await self._quick.ask("GetItem", Key={"pk": {"S": "shards"}, "sk": {"S": "000"}})
 
-    async def close(self) -> None:
-        self._is_closed = True
+    async def _shut(self) -> None:
         while self._writing:
             await asyncio.wait(self._writing)
         await self._calls.close()
@@ -154,13 +152,6 @@ class DynamoStore:
         now = before + self._retention  # as the contract says: it is asked with this retention
         return await self._to_its_end(self._sweep.step(now, limit))
 
-    async def announce(self, news: News) -> None:  # noqa: ARG002
-        """Drop them: there is no way to pass them on."""
-        self._check_open()
-
-    def listen(self, hear: Callable[[News], None]) -> None:
-        """Never call it: nothing is passed on."""
-
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Write to the end, also if whoever asked for it is gone."""
         try:
@@ -177,12 +168,3 @@ class DynamoStore:
         self._writing.discard(task)
         if not task.cancelled():
             task.exception()  # Nobody may be left to hear of it.
-
-    def _check_open(self) -> None:
-        self._check_not_closed()
-        if not self._is_open:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")

@@ -6,14 +6,15 @@ have connections to themselves, so that a node that is busy does not pass for de
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from bson.timestamp import Timestamp
 
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable, Unanswered, not_known
+from duetime.errors import Unanswered, not_known
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.barrier import Barrier
 from duetime.stores.mongodb.connection import (
@@ -42,7 +43,7 @@ from duetime.stores.mongodb.writes import Writes
 T = TypeVar("T")
 
 
-class _Open(NamedTuple):
+class _Opened(NamedTuple):
     """What there is once the database was reached."""
 
     database: Database
@@ -53,7 +54,7 @@ class _Open(NamedTuple):
     purging: Purging
 
 
-class MongodbStore:
+class MongodbStore(BaseStore):
     """Timers in a MongoDB database. Nothing is opened before ``migrate``.
 
     ``must_exist``: it is taken as it is, and ``migrate`` makes nothing.
@@ -62,10 +63,11 @@ class MongodbStore:
     traits = TRAITS
 
     def __init__(self, address: Address, *, must_exist: bool = False) -> None:
+        super().__init__()
         self._address = address
         self._must_exist = must_exist
         self._client: Client | None = None
-        self._opened: _Open | None = None
+        self._opened: _Opened | None = None
         self._lane = Lane(address.pool_size, ANSWER_WITHIN)
         # A search may take long. Some connections are always left to those who cannot wait.
         self._searching = Lane(searches_at_once(address), ANSWER_WITHIN)
@@ -73,33 +75,29 @@ class MongodbStore:
         self._barriers = Lane(1, ANSWER_WITHIN)
         self._barrier = Barrier(self._barriers)
         self._listener = Listener()
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
+    async def _open(self) -> None:
         with translated():
             if self._client is None:
                 self._client = connect(self._address)
             database = database_of(self._client, self._address)
             await migrate(database, STEPS, must_exist=self._must_exist)
-        if self._opened is None:
-            reads = Reads(database)
-            self._opened = _Open(
-                database,
-                reads,
-                Lists(database),
-                Writes(database, reads),
-                Records(database),
-                Purging(database),
-            )
-            self._listener.open(news_of(database))
+        reads = Reads(database)
+        self._opened = _Opened(
+            database,
+            reads,
+            Lists(database),
+            Writes(database, reads),
+            Records(database),
+            Purging(database),
+        )
+        self._listener.open(news_of(database))
 
     async def ping(self) -> None:
-        opened = self._open()
+        opened = self._inside
         await self._lane.run(opened.database["schema_history"].find_one)
 
-    async def close(self) -> None:
-        self._is_closed = True
+    async def _shut(self) -> None:
         await self._listener.close()
         for lane in (self._lane, self._searching, self._quick, self._barriers):
             await lane.close()
@@ -109,65 +107,65 @@ class MongodbStore:
             await asyncio.sleep(0)  # the event loop closes sockets at its next turn
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
-        writes = self._open().writes
+        writes = self._inside.writes
         return await self._write(lambda session: writes.insert(session, inserts))
 
     async def get(self, ids: Sequence[str]) -> list[Timer | None]:
-        reads = self._open().reads
+        reads = self._inside.reads
         return await self._read(self._lane, lambda session: reads.get(ids, session))
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
-        reads = self._open().reads
+        reads = self._inside.reads
         return await self._read(self._lane, lambda session: reads.get_by_key(keys, session))
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
-        writes = self._open().writes
+        writes = self._inside.writes
         return await self._write(lambda session: writes.apply(session, changes))
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
-        reads = self._open().reads
+        reads = self._inside.reads
         return await self._lane.run(lambda: reads.due(shards, after, before, limit))
 
     async def search(self, query: Query) -> Page:
-        lists = self._open().lists
+        lists = self._inside.lists
         return await self._searching.run(lambda: lists.search(query))
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
-        reads = self._open().reads
+        reads = self._inside.reads
         return await self._lane.run(lambda: reads.scan(after, limit))
 
     async def attempts(
         self, timer: str, after: tuple[int, int] | None, limit: int
     ) -> list[Attempt]:
-        reads = self._open().reads
+        reads = self._inside.reads
         return await self._lane.run(lambda: reads.attempts(timer, after, limit))
 
     async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
-        reads = self._open().reads
+        reads = self._inside.reads
         return await self._lane.run(lambda: reads.events(shards, after, limit))
 
     async def published(self, ids: Sequence[str]) -> None:
-        writes = self._open().writes
+        writes = self._inside.writes
         await self._lane.run(lambda: writes.published(ids))
 
     async def records(self, kind: str) -> list[Record]:
-        records = self._open().records
+        records = self._inside.records
         with translated():
             async with asyncio.timeout(QUICK_WITHIN):
                 return await self._read(self._quick, lambda session: records.of_kind(kind, session))
 
     async def put_record(self, old: Record | None, new: Record | None) -> bool:
-        records = self._open().records
+        records = self._inside.records
         return await self._quick.run(lambda: records.put(old, new))
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
-        purging = self._open().purging
+        purging = self._inside.purging
         return await self._lane.run(lambda: purging.purge(sorted(shards), before, limit))
 
     async def announce(self, news: News) -> None:
-        collection = news_of(self._open().database)
+        collection = news_of(self._inside.database)
         if pieces := list(documents(news)):
             await self._quick.run(lambda: collection.insert_many(pieces))
 
@@ -176,7 +174,7 @@ class MongodbStore:
 
     async def _read(self, lane: Lane, work: Callable[[Session], Awaitable[T]]) -> T:
         """Read what is no older than anything that was acknowledged before."""
-        database = self._open().database
+        database = self._inside.database
 
         async def from_there_on(newest: Timestamp | None) -> T:
             async with database.client.start_session(causal_consistency=True) as session:
@@ -196,7 +194,7 @@ class MongodbStore:
 
         Unless it raises Unanswered: then that could not be seen to.
         """
-        database = self._open().database
+        database = self._inside.database
 
         async def to_its_end() -> T:
             async with database.client.start_session(causal_consistency=False) as session:
@@ -212,12 +210,7 @@ class MongodbStore:
         with translated(), noting_unnumbered() as unnumbered:
             return await to_its_end()
 
-    def _open(self) -> _Open:
-        self._check_not_closed()
-        if self._opened is None:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-        return self._opened
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
+    @property
+    def _inside(self) -> _Opened:
+        self._check_open()
+        return cast("_Opened", self._opened)

@@ -1,18 +1,13 @@
 """The MySQL store, for MariaDB and TiDB too: timers that several nodes look after.
 
-Each call is one round trip, or two, on a session of a pool, and carries a whole batch. Heartbeats
-and other small documents have a session to themselves, so that a node that is busy does not pass
-for dead.
+Each call is one round trip, or two, on a session of a pool, and carries a whole batch.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Collection, Sequence
 
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.mysql import reads, writes
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.pool import Pool
@@ -20,18 +15,11 @@ from duetime.stores.mysql.schema import MIGRATE_WITHIN, check_up_to_date, migrat
 from duetime.stores.mysql.searches import search
 from duetime.stores.mysql.session import Session
 from duetime.stores.mysql.traits import TRAITS
+from duetime.stores.pooled import QUICK_WITHIN, PooledStore
 from duetime.stores.schema import migrations
 
-SEARCH_WITHIN = 15.0  # seconds until a search begins, while others are under way
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Seconds for a heartbeat: a third of what a node is given by default before it is taken for dead.
-QUICK_WITHIN = 3.0
-
-
-class MysqlStore:
+class MysqlStore(PooledStore[Session]):
     """Timers in a database of a MySQL server. Nothing is opened before ``migrate``.
 
     With ``must_exist`` the tables are taken as they are, and neither made nor migrated.
@@ -40,31 +28,21 @@ class MysqlStore:
     traits = TRAITS
 
     def __init__(self, address: Address, *, must_exist: bool = False) -> None:
+        size = address.pool_size
+        super().__init__(
+            Pool(address, size), Pool(address, 1, within=QUICK_WITHIN), searches=max(size // 3, 1)
+        )
         self._database = address.database
         self._prepare = check_up_to_date if must_exist else migrate
-        self._pool = Pool(address, address.pool_size)
-        # What must not queue up behind the rest, nor wait on a line that has gone silent.
-        self._quick = Pool(address, 1, within=QUICK_WITHIN)
-        # A search may take long. Some sessions are always left to those who cannot wait.
-        self._searching = asyncio.Semaphore(max(address.pool_size // 3, 1))
-        self._is_open = False
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
+    async def _open(self) -> None:
         known = migrations("mysql")
         await self._pool.run(
             lambda session: self._prepare(session, self._database, known), MIGRATE_WITHIN
         )
-        self._is_open = True
 
     async def ping(self) -> None:
         await self._run(reads.ping)
-
-    async def close(self) -> None:
-        self._is_closed = True
-        await self._pool.close()
-        await self._quick.close()
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._write(writes.insert, inserts)
@@ -84,18 +62,7 @@ class MysqlStore:
         return await self._run(reads.due, shards, after, before, limit)
 
     async def search(self, query: Query) -> Page:
-        try:
-            async with asyncio.timeout(SEARCH_WITHIN):
-                await self._searching.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                f"other searches kept MySQL busy for {SEARCH_WITHIN:.0f} s: try again, "
-                "or raise pool_size"
-            ) from error
-        try:
-            return await self._run(search, query)
-        finally:
-            self._searching.release()
+        return await self._search(search, query)
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         return await self._run(reads.scan, after, limit)
@@ -119,45 +86,3 @@ class MysqlStore:
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._run(writes.purge, shards, before, limit)
-
-    async def announce(self, news: News) -> None:
-        """Nothing: a server of this family has no way to pass news on."""
-
-    def listen(self, hear: Callable[[News], None]) -> None:
-        """Nothing: there will be none."""
-
-    async def _run(
-        self,
-        work: Callable[Concatenate[Session, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        self._check_open()
-        return await self._pool.run(lambda session: work(session, *args, **kwargs))
-
-    async def _write(
-        self,
-        work: Callable[Concatenate[Session, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        self._check_open()
-        return await self._pool.run_to_its_end(lambda session: work(session, *args, **kwargs))
-
-    async def _run_quickly(
-        self,
-        work: Callable[Concatenate[Session, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        self._check_open()
-        return await self._quick.run(lambda session: work(session, *args, **kwargs))
-
-    def _check_open(self) -> None:
-        self._check_not_closed()
-        if not self._is_open:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")

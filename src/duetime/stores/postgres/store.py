@@ -1,21 +1,18 @@
 """The PostgreSQL store: timers that several nodes look after.
 
 Each call is one statement, or a few, on a connection of a pool; each statement is a transaction of
-its own, and carries a whole batch. Heartbeats and other small documents have a connection to
-themselves, so that a node that is busy does not pass for dead.
+its own, and carries a whole batch.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Collection, Sequence
 
 import asyncpg
 
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.codec import shard_set
+from duetime.stores.pooled import QUICK_WITHIN, PooledStore
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.news import ANNOUNCING, Listener, channel_of, payloads
 from duetime.stores.postgres.pool import Pool
@@ -25,16 +22,8 @@ from duetime.stores.postgres.traits import TRAITS
 from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import migrations
 
-SEARCH_WITHIN = 15.0  # seconds until a search begins, while others are under way
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Seconds for a heartbeat: a third of what a node is given by default before it is taken for dead.
-QUICK_WITHIN = 3.0
-
-
-class PostgresStore:
+class PostgresStore(PooledStore[asyncpg.Connection]):
     """Timers in a schema of a PostgreSQL database. Nothing is opened before ``migrate``.
 
     With ``must_exist`` the schema is taken as it is, and neither made nor migrated.
@@ -43,36 +32,29 @@ class PostgresStore:
     traits = TRAITS
 
     def __init__(self, address: Address, *, must_exist: bool = False) -> None:
+        size = address.pool_size
+        super().__init__(
+            Pool(address, size), Pool(address, 1, within=QUICK_WITHIN), searches=max(size // 3, 1)
+        )
         self._schema = address.schema
         self._prepare = check_up_to_date if must_exist else migrate
-        self._pool = Pool(address, address.pool_size)
-        # What must not queue up behind the rest, nor wait on a line that has gone silent.
-        self._quick = Pool(address, 1, within=QUICK_WITHIN)
         self._listener = Listener(address)
         self._can_hear = not address.is_pooled
         self._reads = Reads(address.schema)
         self._writes = Writes(address.schema, self._reads)
-        # A search may take long. Some connections are always left to those who cannot wait.
-        self._searching = asyncio.Semaphore(max(address.pool_size // 3, 1))
-        self._is_open = False
-        self._is_closed = False
 
-    async def migrate(self) -> None:
-        self._check_not_closed()
+    async def _open(self) -> None:
         known = migrations("postgres")
         await self._pool.run(
             lambda connection: self._prepare(connection, self._schema, known), MIGRATE_WITHIN
         )
-        self._is_open = True
 
     async def ping(self) -> None:
         await self._run(self._reads.ping)
 
-    async def close(self) -> None:
-        self._is_closed = True
+    async def _shut(self) -> None:
         await self._listener.close()
-        await self._pool.close()
-        await self._quick.close()
+        await super()._shut()
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._write(self._writes.insert, inserts)
@@ -92,18 +74,7 @@ class PostgresStore:
         return await self._run(self._reads.due, shard_set(shards), after, before, limit)
 
     async def search(self, query: Query) -> Page:
-        try:
-            async with asyncio.timeout(SEARCH_WITHIN):
-                await self._searching.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                f"other searches kept PostgreSQL busy for {SEARCH_WITHIN:.0f} s: try again, "
-                "or raise pool_size"
-            ) from error
-        try:
-            return await self._run(self._reads.search, query)
-        finally:
-            self._searching.release()
+        return await self._search(self._reads.search, query)
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         return await self._run(self._reads.scan, after, limit)
@@ -139,39 +110,3 @@ class PostgresStore:
     def listen(self, hear: Callable[[News], None]) -> None:
         if self._can_hear:
             self._listener.add(hear)
-
-    async def _run(
-        self,
-        work: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        self._check_open()
-        return await self._pool.run(lambda connection: work(connection, *args, **kwargs))
-
-    async def _write(
-        self,
-        work: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        self._check_open()
-        return await self._pool.run_to_its_end(lambda connection: work(connection, *args, **kwargs))
-
-    async def _run_quickly(
-        self,
-        work: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        self._check_open()
-        return await self._quick.run(lambda connection: work(connection, *args, **kwargs))
-
-    def _check_open(self) -> None:
-        self._check_not_closed()
-        if not self._is_open:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-
-    def _check_not_closed(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")

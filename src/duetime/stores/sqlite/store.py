@@ -14,12 +14,13 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from duetime.clock import Millis
-from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.errors import ConfigurationError
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores.base import BaseStore
 from duetime.stores.sqlite import reads, writes
 from duetime.stores.sqlite.file import (
     SYNCHRONOUS,
@@ -35,7 +36,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(BaseStore):
     """Timers in an SQLite file. Nothing is opened before ``migrate``.
 
     ``synchronous`` says what an acknowledged write survives, whatever happens to this process:
@@ -62,26 +63,21 @@ class SqliteStore:
             raise ConfigurationError(
                 f"SQLite's synchronous must be one of {', '.join(SYNCHRONOUS)}, not {synchronous}"
             )
+        super().__init__()
         self._path = Path(path)
         self._synchronous = synchronous
         self._must_exist = must_exist
-        self._opening = asyncio.Lock()
         self._writer: Writer | None = None
         self._threads = ThreadPoolExecutor(readers, "duetime-sqlite-reader")
         self._reader_count = readers
         # A search may take long. One reader is always left to those who cannot wait.
         self._searching = asyncio.Semaphore(max(readers - 1, 1))
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
-        self._closed = False
 
-    async def migrate(self) -> None:
-        async with self._opening:
-            if self._closed:
-                raise StoreUnavailable("the store is closed")
-            if self._writer is None:
-                self._writer = Writer(await asyncio.to_thread(self._open))
+    async def _open(self) -> None:
+        self._writer = Writer(await asyncio.to_thread(self._open_file))
 
-    def _open(self) -> sqlite3.Connection:
+    def _open_file(self) -> sqlite3.Connection:
         with translated(f"cannot open the database {self._path}"):
             if self._must_exist:
                 writer = open_existing(self._path)
@@ -98,17 +94,15 @@ class SqliteStore:
     async def ping(self) -> None:
         await self._read(reads.ping)
 
-    async def close(self) -> None:
-        self._closed = True
-        async with self._opening:
-            if self._writer is not None:
-                await self._writer.close()
-            await asyncio.to_thread(self._threads.shutdown)
-            while not self._readers.empty():
-                self._readers.get().close()
+    async def _shut(self) -> None:
+        if self._writer is not None:
+            await self._writer.close()
+        await asyncio.to_thread(self._threads.shutdown)
+        while not self._readers.empty():
+            self._readers.get().close()
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
-        return await self._open_writer().write_batch(writes.insert, inserts)
+        return await self._open_writer.write_batch(writes.insert, inserts)
 
     async def get(self, ids: Sequence[str]) -> list[Timer | None]:
         return await self._read(reads.get, ids)
@@ -117,7 +111,7 @@ class SqliteStore:
         return await self._read(reads.get_by_key, keys)
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
-        return await self._open_writer().write_batch(writes.apply, changes)
+        return await self._open_writer.write_batch(writes.apply, changes)
 
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
@@ -151,19 +145,13 @@ class SqliteStore:
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._write(writes.purge, reads.shard_list(shards), before, limit)
 
-    async def announce(self, news: News) -> None:
-        """Drop them: a file has no way to call. Processes that share one find by their polls."""
-
-    def listen(self, hear: Callable[[News], None]) -> None:
-        """Nobody will be heard."""
-
     async def _write(
         self,
         work: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        answer: T = await self._open_writer().write(
+        answer: T = await self._open_writer.write(
             lambda connection: work(connection, *args, **kwargs)
         )
         return answer
@@ -174,7 +162,7 @@ class SqliteStore:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        self._open_writer()
+        self._check_open()
 
         def on_reader() -> T:
             connection = self._readers.get()  # there are as many as threads: it never waits
@@ -186,9 +174,7 @@ class SqliteStore:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, on_reader)
 
+    @property
     def _open_writer(self) -> Writer:
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
-        if self._writer is None:
-            raise StoreUnavailable("the store is not open yet: call migrate() first")
-        return self._writer
+        self._check_open()
+        return cast("Writer", self._writer)

@@ -8,8 +8,9 @@ import pytest
 
 from tests.servers.account import server_account
 from tests.servers.debian import OtherSuite
-from tests.servers.installs import Install, postgres_15
+from tests.servers.install import Install
 from tests.servers.kept import make_folder, within_reach
+from tests.servers.postgres import postgres_15
 from tests.servers.unavailable import Unavailable
 
 

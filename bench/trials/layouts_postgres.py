@@ -1,9 +1,9 @@
 """Layouts of the tables in PostgreSQL, measured beside each other: why the schema is what it is.
 
-Run by ``python -m bench.layouts URL``. Each layout is made in a schema of its own, which is dropped
-afterwards. Timers are inserted a thousand at a time, claimed and finished 500 at a time, on two
-connections; the answer is rows a second, bytes of write-ahead log for each timer, and bytes
-on disk.
+Run by ``python -m bench.trials.layouts_postgres URL``. Each layout is made in a schema of its own,
+which is dropped afterwards. Timers are inserted a thousand at a time, claimed and finished 500 at a
+time, on two connections; the answer is rows a second, bytes of write-ahead log for each timer, and
+bytes on disk.
 """
 
 import asyncio

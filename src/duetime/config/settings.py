@@ -1,0 +1,49 @@
+"""The settings of a node, as all of it knows them."""
+
+import re
+from typing import Literal
+
+import msgspec
+
+from duetime.clock import Millis
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node runs. Durations are in milliseconds."""
+
+    database_url: str
+    database_schema: str
+    database_pool_size: int
+    num_shards: int | None  # None: as many as suit the store
+    api_key: str | None
+    host: str
+    port: int
+    workers: int
+    log_level: Literal["debug", "info", "warning", "error"]
+    log_format: Literal["text", "json"]
+    sqlite_synchronous: Literal["full", "normal", "off"]
+    min_delay: Millis
+    egress_allow: tuple[str, ...]
+    signing_secrets: tuple[str, ...]
+    max_in_flight: int
+    target_concurrency: int
+    claim_ttl: Millis
+    poll_interval: Millis
+    retention: Millis | None  # None: finished timers are kept for ever
+    drain_timeout: Millis
+    max_body_bytes: int
+    max_batch_bytes: int
+
+    def __repr__(self) -> str:
+        """Show every setting that is no secret."""
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown["api_key"] = self.api_key and "***"
+        shown["signing_secrets"] = ("***",) * len(self.signing_secrets)
+        shown["database_url"] = without_password(self.database_url)
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def without_password(database_url: str) -> str:
+    """The same address, fit to be shown."""
+    shown = re.sub(r"(?<=://)([^:/?#]*):.*@", r"\1:***@", database_url)
+    return re.sub(r"(?i)((?:password|secret\w*|token\w*)=)[^&]*", r"\1***", shown)
