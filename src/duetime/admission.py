@@ -4,7 +4,6 @@ Up to its marks nobody notices it. Beyond them callers wait in line, in order; w
 full as well, or somebody has stood in it for too long, they are refused. So memory is bounded,
 however slow the store is, and what was let in is not concerned by what is refused.
 
-Creates, changes and reads have an admission each: a flood of creates never keeps a cancel out.
 Something larger than the marks by itself is let in when nothing else is.
 """
 
@@ -35,17 +34,6 @@ class Marks(msgspec.Struct, frozen=True):
     most_bytes: int
     most_in_line: int
     most_bytes_in_line: int
-
-
-# Two batches of the largest size, and what a store writes in some seconds.
-CREATES = Marks(20_000, 64 * MIB, 40_000, 64 * MIB)
-
-# Their own, so that they get through while creates are refused; they are fewer.
-CHANGES = Marks(10_000, 32 * MIB, 10_000, 32 * MIB)
-
-# A read counts as many as the timers that it may answer with: hundreds of look-ups, few long lists.
-# What it will weigh is not known before.
-READS = Marks(2_000, 1, 10_000, 1)
 
 
 class _Place:
@@ -89,13 +77,13 @@ class Admission:
         self._weight += weight
         return True
 
-    async def enter(self, count: int, weight: int) -> None:
+    async def enter(self, count: int, weight: int) -> "Room":
         """Take so much room, when there is; whoever was let in has to leave."""
-        if self.lets_in(count, weight):
-            return
-        if self._line and not self._has_room_in_line_for(count, weight):
-            raise self._refusal()
-        await self._stand_in_line(_Place(count, weight))
+        if not self.lets_in(count, weight):
+            if self._line and not self._has_room_in_line_for(count, weight):
+                raise self._refusal()
+            await self._stand_in_line(_Place(count, weight))
+        return Room(self, count, weight)
 
     def leave(self, count: int, weight: int) -> None:
         """Give room back."""
@@ -177,3 +165,26 @@ class Admission:
 
     def _refusal(self) -> Unavailable:
         return Unavailable(f"{self._what}; nothing was written, try again")
+
+
+class Room:
+    """Room that was taken. Whoever has it gives it back; only the first time counts."""
+
+    __slots__ = ("_admission", "_count", "_weight")
+
+    def __init__(self, admission: Admission, count: int, weight: int) -> None:
+        self._admission = admission
+        self._count = count
+        self._weight = weight
+
+    def shrink(self, weight: int) -> None:
+        """Keep no more than so many bytes of it."""
+        self._admission.leave(0, self._weight - weight)
+        self._weight = weight
+
+    def leave(self) -> None:
+        """Give it back."""
+        count, weight = self._count, self._weight
+        if count:
+            self._count = self._weight = 0
+            self._admission.leave(count, weight)

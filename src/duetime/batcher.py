@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from duetime.admission import Admission
+from duetime.admission import Admission, Room
 from duetime.clock import Alarm, Clock
 from duetime.errors import Unanswered, Unavailable, not_known
 
@@ -71,6 +71,7 @@ class Batcher(Generic[Item, Answer]):
 
     async def submit(self, item: Item, weight: int) -> Answer:
         """Write one item, of so many bytes, and answer when its batch has been written."""
+        # Nearly always there is room, and then entering need not even be begun.
         if not self._admission.lets_in(1, weight):
             await self._admission.enter(1, weight)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -82,12 +83,10 @@ class Batcher(Generic[Item, Answer]):
             self._wait_alarm = self._clock.alarm(LONGEST_WAIT, self._refuse_waiting)
         return await answer
 
-    async def write_apart(
-        self, items: Sequence[Item], *, count: int, weight: int
-    ) -> Sequence[Answer]:
-        """Write many items by themselves; so much was let in for them, and leaves with them."""
+    async def write_apart(self, items: Sequence[Item], room: Room) -> Sequence[Answer]:
+        """Write many items by themselves; the room that was taken for them is left for them."""
         answers: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._perform(items, [answers], count, weight, _settle_as_one))
+        task = asyncio.create_task(self._perform(items, [answers], room, _settle_as_one))
         self._apart.add(task)
         task.add_done_callback(self._apart.discard)
         return await answers
@@ -101,8 +100,7 @@ class Batcher(Generic[Item, Answer]):
                 await self._perform(
                     [entry[0] for entry in batch],
                     [entry[1] for entry in batch],
-                    count,
-                    sum([entry[2] for entry in batch]),
+                    Room(self._admission, count, sum([entry[2] for entry in batch])),
                     _settle_each,
                 )
         finally:
@@ -113,8 +111,7 @@ class Batcher(Generic[Item, Answer]):
         self,
         items: Sequence[Item],
         waiters: Sequence[asyncio.Future[Any]],
-        count: int,
-        weight: int,
+        room: Room,
         settle: Callable[[Sequence[asyncio.Future[Any]], Sequence[Answer]], None],
     ) -> None:
         """Make a write, and tell all that wait for it what came of it."""
@@ -131,7 +128,7 @@ class Batcher(Generic[Item, Answer]):
                 raise
         finally:
             del self._under_way[under_way]
-            self._admission.leave(count, weight)
+            room.leave()
 
     def _give_up(self) -> None:
         """Tell the callers of writes that take too long, and look again when the next will have."""

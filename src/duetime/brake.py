@@ -11,10 +11,9 @@ found. These wait as rows or in bounded queues, and a receiver that hangs must n
 out.
 """
 
-import asyncio
 from collections.abc import Callable
 
-from duetime.clock import Clock, Millis
+from duetime.clock import Clock, Millis, sleep
 from duetime.errors import Unavailable
 
 # What is due within this time goes straight onto the agenda, about.
@@ -52,6 +51,6 @@ class Brake:
             )
         self._slowed += 1
         try:
-            await self._clock.wait(asyncio.Event(), SHARE * lag / 1000)
+            await sleep(self._clock, SHARE * lag / 1000)
         finally:
             self._slowed -= 1

@@ -65,6 +65,11 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(seconds, ring)
 
 
+async def sleep(clock: Clock, seconds: float) -> None:
+    """Let so much time pass."""
+    await clock.wait(asyncio.Event(), seconds)
+
+
 @asynccontextmanager
 async def time_limit(clock: Clock, seconds: float) -> AsyncIterator[None]:
     """End what is done in here with a TimeoutError, if it takes longer than this."""

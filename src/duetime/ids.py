@@ -1,8 +1,8 @@
 """Identity: a timer's id says which shard it lives in, and its key says which shard to ask.
 
 An id is a UUIDv7 whose twelve ``rand_a`` bits are the shard, so every engine reaches a timer's
-shard from its id alone. A key (tenant, group, timer_id) is hashed onto the group's shards by
-``key_shard``; that hash never changes, because stored timers depend on it.
+shard from its id alone. A key (tenant, group, timer_id) is hashed onto the shards of its
+database by ``key_shard``; that hash never changes, because stored timers depend on it.
 """
 
 import os
@@ -46,7 +46,7 @@ def is_uuid(text: str) -> bool:
 
 
 def key_shard(tenant: str, group: str, timer_id: str, num_shards: int) -> int:
-    """Find the shard of a key among its group's shards, the same for ever.
+    """Find the shard of a key among those of its database, the same for ever.
 
     The key of a timer without one of the user's is its id, which says its shard. So a key that
     has the form of an id is looked for where the timer with that id would be.

@@ -6,17 +6,27 @@ written down by whoever comes first, and all others obey.
 
 import msgspec
 
+from duetime import ids
 from duetime.errors import ConfigurationError
-from duetime.stores import Record, Store
+from duetime.stores import Key, Record, Store
 
 KIND = "layout"
 _NAME = "shards"
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What was agreed on."""
+    """What was agreed on, and where timers are by it."""
 
     num_shards: int
+
+    def key_of(self, tenant: str, group: str, timer_id: str) -> Key:
+        """Where a timer with this key is."""
+        shard = ids.key_shard(tenant, group, timer_id, self.num_shards)
+        return Key(tenant, group, timer_id, shard)
+
+    def any_shard(self) -> int:
+        """A shard for a timer that has no key of the user's: they are spread evenly."""
+        return ids.spread_shard(self.num_shards)
 
 
 _decode = msgspec.json.Decoder(Layout).decode

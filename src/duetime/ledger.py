@@ -12,45 +12,49 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from duetime import admission, ids
-from duetime.admission import Admission, Marks
+from duetime.admission import MIB, Admission, Marks, Room
 from duetime.batcher import Batcher
 from duetime.clock import Clock
 from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
-from duetime.model import Attempt, Timer
+from duetime.model import LIGHTEST, Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
-from duetime.stores.traits import Traits
-
-# A group's number of shards never changes; groups that nobody configured have this many.
-DEFAULT_NUM_SHARDS = 256  # that timers are spread over, where nobody has agreed on a number
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
+
+# Two batches of the largest size, and what a store writes in some seconds.
+CREATES = Marks(20_000, 64 * MIB, 40_000, 64 * MIB)
+
+# Their own, so that they get through while creates are refused; they are fewer.
+CHANGES = Marks(10_000, 32 * MIB, 10_000, 32 * MIB)
+
+# A read counts as many as the timers that it may answer with: hundreds of look-ups, few long lists.
+# What it will weigh is not known before.
+READS = Marks(2_000, 1, 10_000, 1)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of each may be under way."""
 
-    creates: Marks = admission.CREATES
-    changes: Marks = admission.CHANGES
-    reads: Marks = admission.READS
+    creates: Marks = CREATES
+    changes: Marks = CHANGES
+    reads: Marks = READS
 
 
-UNLESS_TOLD = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 class Ledger:
     """Reads and writes timers, within bounds."""
 
-    def __init__(self, store: Store, clock: Clock, limits: Limits, num_shards: int) -> None:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
         self._store = store
-        self.num_shards = num_shards
         slow = "the database is too slow for all that is to be"
         self.creates = Admission(f"{slow} created", clock, limits.creates)
-        self.changes = Admission(f"{slow} changed", clock, limits.changes)
+        changes = Admission(f"{slow} changed", clock, limits.changes)
         self._inserts = Batcher(store.insert, clock, self.creates)
-        self._applies = Batcher(store.apply, clock, self.changes)
+        self._applies = Batcher(store.apply, clock, changes)
         self._reads = Reads(clock, Admission(f"{slow} read", clock, limits.reads))
         # Those that a change begins with: whoever lists timers must not keep a cancel out.
         self._looks = Reads(clock, Admission(f"{slow} changed", clock, limits.reads))
@@ -58,40 +62,42 @@ class Ledger:
 
     # Writing ----------------------------------------------------------------------------------
 
+    def check_creates(self) -> None:
+        """Refuse at once if more creates than may wait do so already."""
+        self.creates.check()
+
+    async def room_for(self, count: int, size: int) -> Room:
+        """Take room for so many timers to create, that came in so many bytes."""
+        return await self.creates.enter(count, size + count * LIGHTEST)
+
     async def insert(self, timer: Timer) -> Timer | None:
         """Write a new timer; the answer is the one that has its key already, if there is one."""
         try:
             return await self._inserts.submit(Insert(timer), timer.weight)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            return await self._what_was_inserted(timer)
+        except StoreUnavailable as doubt:
+            return await self._what_was_inserted(timer, doubt)
 
     async def insert_many(
-        self, timers: list[Timer], *, count: int, weight: int
+        self, timers: list[Timer], room: Room
     ) -> Sequence[Timer | Unavailable | None]:
-        """Write many new timers at once; so much was let in for them, and leaves with them."""
+        """Write many new timers at once; the room that was taken for them is left for them."""
         if not timers:
-            self.creates.leave(count, weight)
+            room.leave()
             return []
         inserts = [Insert(timer) for timer in timers]
         try:
-            return await self._inserts.write_apart(inserts, count=count, weight=weight)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
+            return await self._inserts.write_apart(inserts, room)
+        except StoreUnavailable as doubt:
             wanted = [timer.id for timer in timers]
-            found = await self._look_after_doubt(len(wanted), self._store.get, wanted)
+            found = await self._look_again(doubt, len(wanted), self._store.get, wanted)
             return [_nothing_written() if timer is None else None for timer in found]
 
     async def apply(self, change: Change) -> bool:
         """Write a change; tells whether it won."""
         try:
             return await self._applies.submit(change, change.new.weight)
-        except Unanswered:
-            raise
-        except StoreUnavailable:
-            [stored] = await self._look_after_doubt(1, self._store.get, [change.old.id])
+        except StoreUnavailable as doubt:
+            [stored] = await self._look_again(doubt, 1, self._store.get, [change.old.id])
             if stored is not None and stored.version == change.old.version:
                 raise _nothing_written() from None
             if stored is None or stored.version > change.new.version:
@@ -99,16 +105,6 @@ class Ledger:
             return stored == change.new
 
     # Reading ----------------------------------------------------------------------------------
-
-    def key_of(self, tenant: str, group: str, timer_id: str) -> Key:
-        """Where a timer with this key is."""
-        shard = ids.key_shard(tenant, group, timer_id, self.num_shards)
-        return Key(tenant, group, timer_id, shard)
-
-    @property
-    def traits(self) -> Traits:
-        """What the store can do."""
-        return self._store.traits
 
     async def get(self, id_: str) -> Timer | None:
         """The timer with this id."""
@@ -127,7 +123,7 @@ class Ledger:
         """A timer's execution log."""
         return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
 
-    async def to_change(self, which: str | Key) -> Timer | None:
+    async def get_for_change(self, which: str | Key) -> Timer | None:
         """The timer with this id or key, for somebody who is going to change it."""
         if isinstance(which, Key):
             [timer] = await _tried(self._looks.read(1, self._store.get_by_key, [which]))
@@ -144,20 +140,27 @@ class Ledger:
 
     # After a write that failed ----------------------------------------------------------------
 
-    async def _what_was_inserted(self, timer: Timer) -> Timer | None:
+    async def _what_was_inserted(self, timer: Timer, doubt: StoreUnavailable) -> Timer | None:
         """None if the insert landed after all; otherwise who has the key, or Unavailable."""
-        [stored] = await self._look_after_doubt(1, self._store.get, [timer.id])
+        [stored] = await self._look_again(doubt, 1, self._store.get, [timer.id])
         if stored is not None:
             return None
-        key = self.key_of(timer.tenant, timer.group, timer.timer_id)
-        [holder] = await self._look_after_doubt(1, self._store.get_by_key, [key])
+        [holder] = await self._look_again(doubt, 1, self._store.get_by_key, [Key.of(timer)])
         if holder is None:
             raise _nothing_written()
         return holder
 
-    async def _look_after_doubt(
-        self, count: int, call: Callable[P, Awaitable[AnswerT]], *args: P.args, **kwargs: P.kwargs
+    async def _look_again(
+        self,
+        doubt: StoreUnavailable,
+        count: int,
+        call: Callable[P, Awaitable[AnswerT]],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> AnswerT:
+        """Read what a write may have changed, unless that still may: then nothing is proved."""
+        if isinstance(doubt, Unanswered):
+            raise doubt
         try:
             return await self._looks.read(count, call, *args, **kwargs)
         except StoreError as error:

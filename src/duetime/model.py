@@ -23,6 +23,7 @@ from duetime.retry import SINGLE_ATTEMPT, RetryPolicy, delay_after
 
 DEFAULT_TENANT = "default"
 DEFAULT_GROUP = "default"
+DEFAULT_TIMEOUT: Millis = 30_000
 
 # A timer whose attempts keep ending with their node gone is failed after this many.
 MAX_LOST = 10
@@ -41,7 +42,8 @@ class Status(StrEnum):
 
 FINISHED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
 
-# action -> status before -> the statuses that it may lead to
+# action -> status before -> the statuses that it may lead to. The code asks only what may be done
+# in a status; that nothing leads elsewhere is held by the tests.
 TRANSITIONS: Mapping[str, Mapping[Status, frozenset[Status]]] = {
     "claim": {Status.PENDING: frozenset({Status.EXECUTING})},
     "expire": {Status.PENDING: frozenset({Status.FAILED})},
@@ -78,11 +80,14 @@ class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_d
     method: str = "POST"
     headers: dict[str, str] = {}
     payload: Raw | UnsetType = UNSET
-    timeout: Millis = 30_000
+    timeout: Millis = DEFAULT_TIMEOUT
 
 
 class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
-    """A NATS message to publish on ``topic``, or on ``topic.key`` where there is a key."""
+    """A NATS message to publish on ``topic``, or on ``topic.key`` where there is a key.
+
+    So far it is accepted only to be refused in words: there is no sender for it yet.
+    """
 
     topic: str
     key: str | None = None
@@ -133,7 +138,9 @@ class Kind(StrEnum):
     EGRESS = "egress"  # the address may not be called
     NATS = "nats"
     LOST = "lost"  # its node stopped or died before the answer came
-    UNSENT = "unsent"  # the claim had run out before anything was sent
+    UNSENT = (
+        "unsent"  # nothing was sent: the claim had run out, no place was free, or its node stopped
+    )
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -218,7 +225,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to a timer, kept until it has been told to the outside."""
+    """Something that happened to a timer, kept until it has been told to the outside.
+
+    Nobody writes these yet: stores keep them, and a copy takes them along.
+    """
 
     id: str  # made by ids.new_id with the timer's shard
     type: str
@@ -275,6 +285,7 @@ def expire(timer: Timer, now: Millis) -> Timer:
 def renew(timer: Timer, now: Millis, claim_for: Millis) -> Timer:
     """Hold on to a claim whose attempt is still under way."""
     check("renew", timer)
+    # Only the claim goes on: for the user nothing has changed, so updated_at stays as it is.
     return _with(timer, version=timer.version + 1, wake_at=now + claim_for)
 
 

@@ -1,6 +1,5 @@
-"""A node: what it writes down of itself, and how another one sees it."""
+"""A node: what it writes down of itself, how another one sees it, and how its engine does."""
 
-from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -42,6 +41,14 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     about: NodeRecord
 
 
+class EngineStatus(msgspec.Struct, frozen=True):
+    """How the engine of this node is doing."""
+
+    alive: bool  # every part of it has made a pass lately
+    writable: bool  # its last heartbeat was written
+    behind_ms: Millis  # how late the most overdue timer is that it has in sight
+
+
 _decoder = msgspec.json.Decoder(NodeRecord)
 
 
@@ -51,14 +58,3 @@ def read_record(data: bytes) -> NodeRecord:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
         return NodeRecord()
-
-
-def ranges(shards: Iterable[int]) -> str:
-    """Numbers in short: ``0-3,17``."""
-    runs: list[list[int]] = []
-    for shard in sorted(shards):
-        if runs and shard == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], shard]
-        else:
-            runs.append([shard])
-    return ",".join("-".join(map(str, run)) for run in runs)

@@ -34,11 +34,11 @@ class Reads:
         **kwargs: P.kwargs,
     ) -> AnswerT:
         """What the call answers; it may bring as many timers as the count says."""
-        await self._admission.enter(count, 0)
+        room = await self._admission.enter(count, 0)
         try:
             async with time_limit(self._clock, LONGEST), self._calls:
                 return await call(*args, **kwargs)
         except TimeoutError:
             raise StoreUnavailable(f"no answer within {LONGEST:.0f} s") from None
         finally:
-            self._admission.leave(count, 0)
+            room.leave()

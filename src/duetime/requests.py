@@ -1,4 +1,4 @@
-"""What users send: the bodies of requests, checked, and turned into the model.
+"""What users send: the bodies of requests, and how what is in them is read and checked.
 
 These types are the one source of what is accepted: they decode the requests, their constraints
 make the error messages, and the API's description is generated from them. Every message names
@@ -6,9 +6,7 @@ the field that is wrong.
 """
 
 import re
-from contextlib import suppress
 from datetime import datetime
-from hashlib import blake2b
 from typing import Annotated, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -16,10 +14,9 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime.clock import LATEST, Millis, from_datetime
-from duetime.durations import parse_duration
+from duetime.durations import format_duration, parse_duration
 from duetime.errors import InvalidRequest
-from duetime.model import DEFAULT_GROUP, Callback, HttpCallback, NatsCallback
-from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
+from duetime.model import DEFAULT_GROUP, DEFAULT_TIMEOUT
 
 MOST_TAGS = 32
 # Bytes of one timer, whatever settings say. No store takes less: see tests/stores/test_largest.py.
@@ -28,17 +25,24 @@ LARGEST_BODY = 8 * 1024 * 1024
 # Printable text: control characters break logs, headers, and the text columns of some engines.
 # A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.
 _END = r"$(?!\n)"
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
 GROUP_NAME = r"^[A-Za-z0-9_-]+" + _END
-PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*" + _END
+PRINTABLE = rf"^[^{_CONTROL}]*" + _END
 TIMER_KEY = r"^(?!\.\.?$)" + PRINTABLE[1:]  # "." and ".." vanish from paths
-_NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_GROUP_NAME = re.compile(GROUP_NAME)
+_NOT_PRINTABLE = re.compile(f"[{_CONTROL}]")
 
-Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255, pattern=PRINTABLE)]
+LONGEST_TEXT = 255
+LONGEST_GROUP = 128
+
+USUAL_TIMEOUT = format_duration(DEFAULT_TIMEOUT)  # as users write it
+
+Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT, pattern=PRINTABLE)]
 GroupName: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=128,
+        max_length=LONGEST_GROUP,
         pattern=GROUP_NAME,
         description="Letters, digits, `_` and `-`.",
         examples=["billing"],
@@ -73,7 +77,7 @@ TimerKey: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=255,
+        max_length=LONGEST_TEXT,
         pattern=TIMER_KEY,
         description="Your own key for the timer, unique in its group.",
         examples=["user-reminder-123"],
@@ -102,7 +106,7 @@ class HttpCallbackBody(_Body, tag="http"):
     ] = "POST"
     headers: Headers | None = None
     payload: Json | UnsetType = UNSET
-    timeout: Duration = "30s"
+    timeout: Duration = USUAL_TIMEOUT
 
 
 class NatsCallbackBody(_Body, tag="nats"):
@@ -176,44 +180,7 @@ class Batch(_Body):
     timers: Annotated[list[Raw], Meta(min_length=1, max_length=10_000)]
 
 
-# From bodies to the model ---------------------------------------------------------------------
-
-
-def to_callback(body: CallbackBody) -> Callback:
-    """The callback as the model knows it."""
-    payload = UNSET if body.payload is UNSET else body.payload.copy()
-    if isinstance(body, NatsCallbackBody):
-        return NatsCallback(
-            topic=body.topic,
-            key=body.key,
-            headers=body.headers or {},
-            payload=payload,
-            jetstream=body.jetstream,
-        )
-    return HttpCallback(
-        url=body.url,
-        method=body.method,
-        headers=body.headers or {},
-        payload=payload,
-        timeout=30_000 if body.timeout == "30s" else to_millis(body.timeout, "callback.timeout"),
-    )
-
-
-def to_retry_policy(body: RetryPolicyBody | None) -> RetryPolicy:
-    """The retry policy as the model knows it."""
-    if body is None:
-        return SINGLE_ATTEMPT
-    field = "retry_policy."
-    return RetryPolicy(
-        max_attempts=body.max_attempts,
-        initial_interval=to_millis(body.initial_interval, field + "initial_interval"),
-        backoff_multiplier=body.backoff_multiplier,
-        max_interval=to_millis(body.max_interval, field + "max_interval"),
-        max_duration=None
-        if body.max_duration is None
-        else to_millis(body.max_duration, field + "max_duration"),
-        jitter=body.jitter,
-    )
+# Reading and checking what is in them ---------------------------------------------------------
 
 
 def to_millis(duration: str, field: str) -> Millis:
@@ -264,7 +231,7 @@ def _zone(name: str) -> ZoneInfo:
         raise InvalidRequest(f"timezone: '{name}' is not a known time zone") from None
 
 
-def check_text(text: str, field: str, longest: int = 255) -> None:
+def check_text(text: str, field: str, longest: int = LONGEST_TEXT) -> None:
     """Refuse a text that came from a header or a path and that a body could not have had."""
     if not 1 <= len(text) <= longest:
         raise InvalidRequest(f"{field}: must have a length from 1 to {longest}")
@@ -272,19 +239,14 @@ def check_text(text: str, field: str, longest: int = 255) -> None:
         raise InvalidRequest(f"{field}: has a character that is not allowed here")
 
 
+def check_group(text: str, field: str) -> None:
+    """Refuse the name of a group that came from a path and that a body could not have had."""
+    if len(text) > LONGEST_GROUP or not _GROUP_NAME.fullmatch(text):
+        raise InvalidRequest(f"{field}: must be up to {LONGEST_GROUP} letters, digits, '_' and '-'")
+
+
 def check_key(text: str, field: str) -> None:
     """Refuse a key that came from a header or a path and that a body could not have had."""
     check_text(text, field)
     if text in {".", ".."}:
         raise InvalidRequest(f"{field}: must not be '.' or '..', which vanish from paths")
-
-
-def fingerprint(body: CreateTimer) -> str:
-    """A digest of what was asked for, to tell a repeated request from another one.
-
-    The correlation id is left out: a client that tries again may well be given a new one.
-    """
-    written = msgspec.json.encode(msgspec.structs.replace(body, correlation_id=None))
-    with suppress(msgspec.ValidationError):  # a number beyond any range is compared as written
-        written = msgspec.json.encode(msgspec.json.decode(written), order="sorted")
-    return blake2b(written, digest_size=16).hexdigest()

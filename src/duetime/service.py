@@ -8,51 +8,33 @@ is tried on what it has become.
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-import msgspec
-from msgspec import UNSET
-
-from duetime import ids, model
+from duetime import model
 from duetime.brake import Brake
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
-from duetime.durations import format_duration
+from duetime.drafts import Drafts, fingerprint
 from duetime.errors import (
     Conflict,
     DuetimeError,
     InvalidRequest,
     NotFound,
-    PayloadTooLarge,
     PreconditionFailed,
     Unavailable,
 )
-from duetime.ledger import DEFAULT_NUM_SHARDS, UNLESS_TOLD, Ledger, Limits
-from duetime.model import LIGHTEST, Attempt, Spec, Status, Timer
-from duetime.nodes import NodeStatus
-from duetime.requests import (
-    LARGEST_BODY,
-    CreateTimer,
-    UpdateTimer,
-    fingerprint,
-    to_callback,
-    to_millis,
-    to_retry_policy,
-    to_time,
-)
+from duetime.layout import Layout
+from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
+from duetime.model import Attempt, Status, Timer
+from duetime.nodes import EngineStatus, NodeStatus
+from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.stores import Change, Key, Page, Query, Store
-from duetime.stores.traits import Traits
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
 
-
-class EngineStatus(msgspec.Struct, frozen=True):
-    """How the engine of this node is doing."""
-
-    alive: bool  # every part of it has made a pass lately
-    writable: bool  # its last heartbeat was written
-    behind_ms: Millis  # how late the most overdue timer is that it has in sight
+# What became of a create: the timer and whether it is new, or why there is none.
+Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
 
 
 class EngineView(Protocol):
@@ -85,34 +67,32 @@ class Service:
         *,
         engine: EngineView | None = None,
         min_delay: Millis = 0,
-        num_shards: int = DEFAULT_NUM_SHARDS,
+        layout: Layout | None = None,
         max_timer: int = LARGEST_BODY,
-        limits: Limits = UNLESS_TOLD,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._sender = sender
         self.clock = clock
+        self.counts = store.traits.counts  # whether a list can tell how many there are
         self._engine = engine
-        self._min_delay = min_delay
-        self._max_timer = max_timer
-        self._ledger = Ledger(store, clock, limits, num_shards)
-        self._brake = None if engine is None else Brake(clock, engine.lag)
+        self._layout = layout or Layout(store.traits.num_shards)
+        self._drafts = Drafts(sender, self._layout, min_delay=min_delay, max_timer=max_timer)
+        self._ledger = Ledger(store, clock, limits)
+        self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
 
     async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        self._ledger.creates.check()
+        self._ledger.check_creates()
         try:
-            timer = self._new_timer(tenant, body)
+            timer = self._drafts.new(tenant, body, self.clock.now())
         except InvalidRequest:
             if body.timer_id is not None:
                 [made] = await self._made_before(tenant, [body])
                 if made is not None:
                     return made, False
             raise
-        if self._brake is not None:
-            await self._brake.slow(timer.execute_at)
-        return self._created(timer, await self._ledger.insert(timer))
+        return await self._insert(timer)
 
     async def create_many(
         self,
@@ -121,40 +101,38 @@ class Service:
         *,
         count: int,
         size: int,
-    ) -> list[tuple[Timer, bool] | DuetimeError]:
+    ) -> list[Answer]:
         """Create many timers; one timer's failure never stops the others.
 
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
-        weight = size + count * LIGHTEST
-        await self._ledger.creates.enter(count, weight)
+        room = await self._ledger.room_for(count, size)
         try:
-            drafts = await self._drafts(tenant, bodies)
-            timers = [draft for draft in drafts if isinstance(draft, Timer)]
+            drafts, answers = await self._drafted(tenant, bodies)
+            timers = list(drafts.values())
             if timers:
-                await self._slow(min(timer.execute_at for timer in timers))
+                await self._brake.slow(min(timer.execute_at for timer in timers))
         except BaseException:
-            self._ledger.creates.leave(count, weight)
+            room.leave()
             raise
-        stored = iter(await self._ledger.insert_many(timers, count=count, weight=weight))
-        return [
-            self._settled(draft, next(stored)) if isinstance(draft, Timer) else draft
-            for draft in drafts
-        ]
+        stored = await self._ledger.insert_many(timers, room)
+        for place, timer, existing in zip(drafts, timers, stored, strict=True):
+            answers[place] = self._created(timer, existing)
+        return [answers[place] for place in range(len(answers))]
 
     async def put(
         self, tenant: str, body: CreateTimer, if_match: int | None = None
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
-        fresh = self._new_timer(tenant, body)
-        key = self._ledger.key_of(tenant, fresh.group, fresh.timer_id)
+        fresh = self._drafts.new(tenant, body, self.clock.now())
+        key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
-            old = await self._ledger.to_change(key)
+            old = await self._ledger.get_for_change(key)
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
                 with suppress(Conflict):  # somebody was faster: this one replaces theirs
-                    timer, is_new = await self.create(tenant, body)
+                    timer, is_new = await self._insert(fresh)
                     if is_new:
                         return timer, True
                 continue
@@ -166,7 +144,7 @@ class Service:
                 execute_at=fresh.execute_at,
                 fingerprint=fresh.fingerprint,
             )
-            await self._slow(new.execute_at)
+            await self._brake.slow(new.execute_at)
             if await self._apply(Change(old, new)):
                 return new, False
         raise _keeps_changing()
@@ -179,13 +157,8 @@ class Service:
 
     async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._ledger.get_by_key([self._ledger.key_of(tenant, group, timer_id)])
+        [timer] = await self._ledger.get_by_key([self._layout.key_of(tenant, group, timer_id)])
         return _found(tenant, timer)
-
-    @property
-    def traits(self) -> Traits:
-        """What the store can do."""
-        return self._ledger.traits
 
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""
@@ -206,14 +179,7 @@ class Service:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
-            model.check("update", timer)
-            execute_at = self._execute_at(body, now)
-            return model.update(
-                timer,
-                now,
-                spec=self._updated_spec(timer.spec, body),
-                execute_at=timer.execute_at if execute_at is None else execute_at,
-            )
+            return self._drafts.updated(timer, body, now)
 
         return await self._change(tenant, id_, updated, if_match)
 
@@ -226,7 +192,7 @@ class Service:
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
         return await self._change(
-            tenant, self._ledger.key_of(tenant, group, timer_id), _canceled, if_match
+            tenant, self._layout.key_of(tenant, group, timer_id), _canceled, if_match
         )
 
     async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
@@ -259,64 +225,30 @@ class Service:
         """Which shards fall to whom, as this node sees it."""
         return {} if self._engine is None else self._engine.shares()
 
-    def now(self) -> Millis:
-        """The time by this node's clock."""
-        return self.clock.now()
+    # Batches ----------------------------------------------------------------------------------
 
-    # Building timers --------------------------------------------------------------------------
-
-    def _new_timer(self, tenant: str, body: CreateTimer) -> Timer:
-        now = self.clock.now()
-        execute_at = self._execute_at(body, now)
-        if execute_at is None:
-            raise InvalidRequest("execute_at: required, or delay")
-        if body.timer_id is None:
-            shard = ids.spread_shard(self._ledger.num_shards)
-        else:
-            shard = self._ledger.key_of(tenant, body.group, body.timer_id).shard
-        id_ = ids.new_id(now, shard)
-        callback = to_callback(body.callback)
-        if (problem := self._sender.problem(callback)) is not None:
-            raise InvalidRequest(problem)
-        return Timer(
-            id=id_,
-            tenant=tenant,
-            group=body.group,
-            timer_id=body.timer_id or id_,
-            execute_at=execute_at,
-            wake_at=execute_at,
-            created_at=now,
-            updated_at=now,
-            spec=Spec(
-                callback=callback,
-                name=body.name,
-                tags=_distinct(body.tags),
-                metadata=UNSET if body.metadata is UNSET else body.metadata.copy(),
-                correlation_id=body.correlation_id or id_,
-                retry_policy=to_retry_policy(body.retry_policy),
-                deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
-            ),
-            fingerprint=None if body.timer_id is None else fingerprint(body),
-        )
-
-    async def _drafts(
+    async def _drafted(
         self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
-    ) -> list[Timer | tuple[Timer, bool] | DuetimeError]:
-        drafts: list[Timer | tuple[Timer, bool] | DuetimeError] = []
-        refused: list[tuple[int, CreateTimer]] = []
+    ) -> tuple[dict[int, Timer], dict[int, Answer]]:
+        """By their places in the batch, the timers to write, and what is answered already."""
+        drafts: dict[int, Timer] = {}
+        answers: dict[int, Answer] = {}
+        refused: dict[int, CreateTimer] = {}
         for place, body in enumerate(bodies):
-            drafts.append(draft := self._draft(tenant, body))
-            if (
-                isinstance(draft, InvalidRequest)
-                and isinstance(body, CreateTimer)
-                and body.timer_id
-            ):
-                refused.append((place, body))
-        made = await self._made_before(tenant, [body for _, body in refused])
-        for (place, _), timer in zip(refused, made, strict=True):
+            if isinstance(body, DuetimeError):
+                answers[place] = body
+                continue
+            try:
+                drafts[place] = self._drafts.new(tenant, body, self.clock.now())
+            except InvalidRequest as error:
+                answers[place] = error
+                if body.timer_id is not None:
+                    refused[place] = body
+        made = await self._made_before(tenant, list(refused.values()))
+        for place, timer in zip(refused, made, strict=True):
             if timer is not None:
-                drafts[place] = timer, False
-        return drafts
+                answers[place] = timer, False
+        return drafts, answers
 
     async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
         """For bodies with a timer_id, the timer that the very same one made, if one did.
@@ -325,93 +257,34 @@ class Service:
         """
         if not bodies:
             return []
-        keys = [self._ledger.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
+        keys = [self._layout.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
         found = await self._ledger.get_by_key(keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None
             for body, timer in zip(bodies, found, strict=True)
         ]
 
-    def _draft(self, tenant: str, body: CreateTimer | DuetimeError) -> Timer | DuetimeError:
-        if isinstance(body, DuetimeError):
-            return body
-        try:
-            return self._new_timer(tenant, body)
-        except DuetimeError as error:
-            return error
-
-    def _updated_spec(self, spec: Spec, body: UpdateTimer) -> Spec:
-        changes: dict[str, object] = {}
-        if body.callback is not UNSET:
-            callback = to_callback(body.callback)
-            if (problem := self._sender.problem(callback)) is not None:
-                raise InvalidRequest(problem)
-            changes["callback"] = callback
-        if body.name is not UNSET:
-            changes["name"] = body.name
-        if body.tags is not UNSET:
-            changes["tags"] = _distinct(body.tags)
-        if body.metadata is not UNSET:
-            changes["metadata"] = body.metadata.copy()
-        if body.retry_policy is not UNSET:
-            changes["retry_policy"] = to_retry_policy(body.retry_policy)
-        if body.deadline is not UNSET:
-            changes["deadline"] = body.deadline and to_millis(body.deadline, "deadline")
-        new = msgspec.structs.replace(spec, **changes) if changes else spec
-        self._check_size(spec, new)
-        return new
-
-    def _check_size(self, old: Spec, new: Spec) -> None:
-        """Refuse to make more of a timer, part by part, than one request could have made."""
-        if new.weight <= old.weight:
-            return
-        if len(msgspec.json.encode(new)) > self._max_timer + LIGHTEST:
-            raise PayloadTooLarge(
-                f"timer: must be at most {self._max_timer} bytes, with what is not changed"
-            )
-
-    def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
-        execute_at = None if body.execute_at is UNSET else body.execute_at
-        delay = None if body.delay is UNSET else body.delay
-        timezone = None if body.timezone is UNSET else body.timezone
-        if execute_at is not None:
-            if delay is not None:
-                raise InvalidRequest("delay: cannot be given together with execute_at")
-            at = to_time(execute_at, "execute_at", timezone, in_zones=True)
-            if at < now + self._min_delay:
-                raise InvalidRequest("execute_at must be in the future")
-            return at
-        if timezone is not None:
-            raise InvalidRequest("timezone: goes with an execute_at that has no offset")
-        if delay is None:
-            return None
-        wait = to_millis(delay, "delay")
-        if wait < self._min_delay:
-            shortest = format_duration(self._min_delay)
-            raise InvalidRequest(f"delay: must be at least {shortest} on this server")
-        return now + wait
-
     # Writing ----------------------------------------------------------------------------------
 
-    def _created(self, timer: Timer, existing: Timer | None) -> tuple[Timer, bool]:
+    async def _insert(self, timer: Timer) -> tuple[Timer, bool]:
+        await self._brake.slow(timer.execute_at)
+        answer = self._created(timer, await self._ledger.insert(timer))
+        if isinstance(answer, DuetimeError):
+            raise answer
+        return answer
+
+    def _created(self, timer: Timer, existing: Timer | Unavailable | None) -> Answer:
+        """What to say of a create, by what the ledger says of its key."""
         if existing is None:
             self._notice(timer)
             return timer, True
-        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
-            return existing, False
-        raise Conflict(
-            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
-        )
-
-    def _settled(
-        self, timer: Timer, existing: Timer | Unavailable | None
-    ) -> tuple[Timer, bool] | DuetimeError:
         if isinstance(existing, Unavailable):
             return existing
-        try:
-            return self._created(timer, existing)
-        except Conflict as error:
-            return error
+        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
+            return existing, False
+        return Conflict(
+            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
+        )
 
     async def _change(
         self,
@@ -421,7 +294,7 @@ class Service:
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = _found(tenant, await self._ledger.to_change(which))
+            old = _found(tenant, await self._ledger.get_for_change(which))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
             if new is old or await self._apply(Change(old, new)):
@@ -434,10 +307,6 @@ class Service:
             self._notice(change.new)
         return won
 
-    async def _slow(self, execute_at: Millis) -> None:
-        if self._brake is not None:
-            await self._brake.slow(execute_at)
-
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:
             self._engine.notice(timer)
@@ -447,6 +316,10 @@ def _found(tenant: str, timer: Timer | None) -> Timer:
     if timer is None or timer.tenant != tenant:
         raise NotFound("timer not found")
     return timer
+
+
+def _no_lag() -> Millis:
+    return 0
 
 
 def _keeps_changing() -> Unavailable:
@@ -461,7 +334,3 @@ def _canceled(timer: Timer, now: Millis) -> Timer:
 def _check_version(timer: Timer, if_match: int | None) -> None:
     if if_match is not None and timer.version != if_match:
         raise PreconditionFailed(f"version is {timer.version}, not {if_match}")
-
-
-def _distinct(tags: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tags))

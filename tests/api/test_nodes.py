@@ -2,8 +2,8 @@
 
 import pytest
 
+from duetime.api.nodes import ranges
 from duetime.engine import Engine
-from duetime.nodes import ranges
 from duetime.stores import Store
 from duetime.testing import FlakyStore
 from tests.api.client import Api

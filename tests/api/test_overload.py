@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from duetime.admission import CREATES, MIB, PATIENCE, Marks
+from duetime.admission import MIB, PATIENCE, Marks
 from duetime.api.bodies import LONGEST_READ, SMALL, TINY, Bodies
 from duetime.api.server import ApiServer, listen
 from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE
 from duetime.decoding import decode
+from duetime.drafts import Drafts
 from duetime.errors import Unavailable
-from duetime.ledger import Limits
+from duetime.ledger import CREATES, Limits
 from duetime.model import DEFAULT_TENANT, Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
@@ -165,7 +166,7 @@ async def test_doubt_that_cannot_be_resolved(make_api: MakeApi, store: Store, cl
 async def test_refusal_costs_nothing(make_api: MakeApi, gated: GatedStore, monkeypatch):
     """A create that is refused is not even looked at."""
     api, accepted = await crowded(make_api, gated)
-    monkeypatch.setattr(Service, "_new_timer", None)
+    monkeypatch.setattr(Drafts, "new", None)
     assert_refused(await api.post("/timers", timer_body()))
     gated.gate.set()
     await asyncio.gather(*accepted)

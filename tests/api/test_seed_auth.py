@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from duetime.api.auth import Keys
+from duetime.api.auth import ApiKey
 from duetime.errors import Unauthorized
 from tests.api.client import KEY, Api, call_app, timer_body
 
@@ -79,7 +79,7 @@ def test_constant_time(monkeypatch: pytest.MonkeyPatch):
         return one == other
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    keys = Keys(KEY)
+    keys = ApiKey(KEY)
     presented = [None, b"", b"x", KEY.encode()[:-1], b"x" * len(KEY), b"x" * 10_000]
     for each in presented:
         with pytest.raises(Unauthorized):
@@ -87,9 +87,9 @@ def test_constant_time(monkeypatch: pytest.MonkeyPatch):
     assert keys.tenant_of(KEY.encode()) == "default"
     assert len(compared) == len(presented) + 1  # no early exit, whatever was presented
     assert {len(side) for pair in compared for side in pair} == {32}
-    assert "==" not in inspect.getsource(Keys.tenant_of)
+    assert "==" not in inspect.getsource(ApiKey.tenant_of)
 
 
 def test_key_is_not_kept():
     """Only a digest of the key stays in memory here."""
-    assert KEY not in repr(vars(Keys(KEY)))
+    assert KEY not in repr(vars(ApiKey(KEY)))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from duetime.api import health
-from duetime.service import EngineStatus
+from duetime.nodes import EngineStatus
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
 from tests.api.client import Api

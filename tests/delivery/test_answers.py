@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyreqwest.http import Url
 
 from duetime.clock import SystemClock
-from duetime.delivery.connection import Unanswered
+from duetime.delivery.answers import NoAnswer
 from duetime.delivery.connections import Connections
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
@@ -187,7 +187,7 @@ def test_whatever_comes(wire: bytes, cuts: int, *, head: bool):
             origin = Origin(Url(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
             connections = Connections(SystemClock(), most_at_rest=10, read_at_most=200)
             connection = await connections.open(origin, "127.0.0.1", 5)
-            with contextlib.suppress(Unanswered):
+            with contextlib.suppress(NoAnswer):
                 response = await connection.exchange(
                     b"GET / HTTP/1.1\r\n\r\n", b"", 5, is_head=head
                 )

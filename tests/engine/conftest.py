@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from duetime.engine import Engine
-from duetime.ids import ALL_SHARDS, key_shard
+from duetime.ids import ALL_SHARDS
+from duetime.layout import Layout
 from duetime.model import DEFAULT_GROUP, DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
-from duetime.service import DEFAULT_NUM_SHARDS, Service
+from duetime.service import Service
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 
@@ -65,10 +66,9 @@ class Node:
 async def create_for(owner: Node, creator: Node, **fields: Any) -> Timer:
     """Create a timer on one node that another one looks after."""
     shards = owner.engine.members.shards
+    layout = Layout(owner.store.traits.num_shards)
     key = next(
-        key
-        for key in KEYS
-        if key_shard(DEFAULT_TENANT, DEFAULT_GROUP, key, DEFAULT_NUM_SHARDS) in shards
+        key for key in KEYS if layout.key_of(DEFAULT_TENANT, DEFAULT_GROUP, key).shard in shards
     )
     return await creator.create(timer_id=key, **fields)
 

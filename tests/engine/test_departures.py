@@ -1,10 +1,12 @@
 """Claiming ahead: quick receivers have some claimed before there is a place, and never for long."""
 
 import asyncio
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
-from duetime.engine.committer import Claim
+from duetime.engine.claim import Claim
 from duetime.engine.departures import Departures
 from duetime.engine.targets import LEAST_PLACES, MOST_AHEAD, Targets
 from duetime.model import Kind
@@ -48,7 +50,10 @@ def deliveries():
 
 @pytest.fixture
 def departures(clock, deliveries):
-    return Departures(clock, places=lambda _: deliveries.places, deliver=deliveries.deliver)
+    targets = SimpleNamespace(places=lambda _: deliveries.places)
+    departures = Departures(clock, sender=None, targets=targets, committer=Mock())
+    departures._deliver = deliveries.deliver
+    return departures
 
 
 async def test_each_receiver_has_its_places(departures, deliveries):

@@ -505,7 +505,7 @@ async def test_who_is_leaving_has_a_record_of_another_kind_until_it_has_gone(sto
     assert record(leaving).ttl == 30_000
     await a.leave(drain_for=25)  # as after a lost answer
     assert await store.records(LEAVING) == [leaving]
-    await a.go()
+    await a.leave_no_trace()
     assert await store.records(LEAVING) == []
     assert await store.records(NODE_KIND) == []
 
@@ -524,7 +524,7 @@ async def test_there_is_always_one_of_its_records(store, clock):
     await a.step()
     store.put_record = watched_put
     await a.leave()
-    await a.go()
+    await a.leave_no_trace()
     assert seen == [[1, 1], [0, 1], [0, 0]]
 
 
@@ -532,7 +532,7 @@ async def test_who_never_left_goes_without_a_trace(store, clock):
     """It was turned away before it did anything."""
     a = Members("a", store, clock)
     await a.step()
-    await a.go()
+    await a.leave_no_trace()
     assert await store.records(NODE_KIND) + await store.records(LEAVING) == []
     await a.step()
     assert await store.records(NODE_KIND) == []
@@ -544,12 +544,12 @@ async def test_those_that_crashed_at_leaving_are_forgotten(store, clock):
     await crashed.step()
     await crashed.leave()
     await a.step()
-    await a.go()
+    await a.leave_no_trace()
     assert [each.name for each in await store.records(LEAVING)] == ["crashed"]
     clock.advance(86_400_001)
     b = Members("b", store, clock)
     await b.step()
-    await b.go()
+    await b.leave_no_trace()
     assert await store.records(LEAVING) == []
 
 

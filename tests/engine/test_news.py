@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from duetime.engine import IMMINENT
 from duetime.engine.herald import LARGEST, MOST_WAITING, Herald
+from duetime.engine.notices import IMMINENT
 from duetime.engine.reader import MOST_HEARD
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer

@@ -6,11 +6,14 @@ import logging
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from duetime.engine.committer import Claim
 from duetime.errors import StoreError, StoreUnavailable
-from duetime.model import DEFAULT_TENANT, Status
+from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from tests.engine.conftest import CLAIM_FOR, Node, settle
+from tests.factories import claimed, make_timer
 
 WHEN = ["before", "after"]
 
@@ -62,6 +65,29 @@ async def test_a_stale_copy_whose_claim_failed_is_not_sent(node, store, clock, f
         await node.turn()
     assert node.sent == [(timer.id, 1)]
     assert node.engine.targets.under_way == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"version": 3},
+        {"status": Status.PENDING},
+        {"claimed_by": "node-2"},
+        {"attempt": 2},
+        {"occurrence": 2},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_claim_has_landed_if_the_row_is_just_that(other):
+    """A row that differs in one of these was written by somebody else, or holds something else."""
+    stored = claimed(make_timer())
+    claim = Claim(timer=stored, holds_until=1.0)
+    assert claim.is_as_stored(stored)
+    row = {name: value for name, value in other.items() if hasattr(stored, name)}
+    progress = {name: value for name, value in other.items() if name not in row}
+    different = replace(stored, **row, progress=replace(stored.progress, **progress))
+    assert not claim.is_as_stored(different)
+    assert claim.is_same_attempt(different) == ("version" in other)  # it was renewed
 
 
 @pytest.mark.parametrize("newer_first", [True, False])
@@ -117,6 +143,25 @@ async def test_an_outcome_whose_write_failed_is_written_later(node, store, clock
         stored = await node.get(timer)
         assert stored.status is Status.COMPLETED
         assert stored.progress.attempt == 1
+
+
+async def test_a_retry_whose_write_was_not_heard_needs_no_poll(node, store, clock):
+    """What landed is looked up, goes onto the agenda, and is not written a second time."""
+    policy = {"max_attempts": 2, "initial_interval": "1s", "jitter": 0}
+    timer = await node.create(retry_policy=policy)
+    node.sender.answers.append(Outcome(kind=Kind.HTTP, status_code=500, retryable=True))
+    await node.dispatch()
+    store.failing = "after"
+    with pytest.raises(StoreError):
+        await node.commit()
+    store.failing = None
+    store.calls.clear()
+    await node.commit()
+    assert "apply" not in store.calls
+    assert len(node.engine.committer) == 0
+    clock.advance(1_000)
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1), (timer.id, 2)]
 
 
 @pytest.mark.parametrize("failing", WHEN)

@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from duetime import model
-from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status
+from duetime.errors import StoreError
+from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status, Timer
+from duetime.stores import Change
 from tests.engine.conftest import CLAIM_FOR, Node, settle
 
 
@@ -80,6 +82,63 @@ async def test_a_node_that_stalled_past_its_claim_sends_nothing(node, store, clo
     assert (await heir.get(timer)).status is Status.COMPLETED
 
 
+async def test_a_machine_that_was_suspended_sends_nothing_past_its_claims(node, clock):
+    """Its monotonic clock stood still meanwhile; by the others' clocks, the claim has run out."""
+    await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    clock.step_wall_clock(CLAIM_FOR)
+    await settle()
+    assert node.sent == []
+
+
+@pytest.mark.parametrize("is_renewed", [False, True])
+async def test_a_wall_clock_that_is_set_back_does_not_make_a_claim_longer(node, clock, is_renewed):
+    """Others may have taken it up by then, whatever the clock on this wall says."""
+    await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    if is_renewed:
+        clock.advance(CLAIM_FOR // 2 + 1)
+        await node.engine.committer.step()
+    clock.step_wall_clock(-2 * CLAIM_FOR)
+    clock.advance(CLAIM_FOR)
+    await settle()
+    assert node.sent == []
+
+
+async def taken_up(node: Node, timer: Timer) -> None:
+    """Let another node, whose clock is ahead, begin the next attempt."""
+    stored = await node.get(timer)
+    new = model.take_up(stored, "node-2", node.clock.now(), CLAIM_FOR)
+    assert await node.store.store.apply([Change(stored, new)]) == [True]
+
+
+async def test_a_claim_that_cannot_be_renewed_is_not_sent(node, clock):
+    """Somebody took it up: to send it as well would be a second delivery for nothing."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    clock.advance(CLAIM_FOR // 2 + 1)
+    await taken_up(node, timer)
+    await node.engine.committer.step()
+    await settle()
+    assert node.sent == []
+
+
+async def test_a_claim_that_was_lost_in_an_outage_is_not_sent(node, store, clock):
+    """A renewal failed, and when the store is back, the claim is another node's."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    clock.advance(CLAIM_FOR // 2 + 1)
+    store.failing = "before"
+    with pytest.raises(StoreError):
+        await node.engine.committer.step()
+    store.failing = None
+    await taken_up(node, timer)
+    await node.engine.committer.step()
+    await settle()
+    assert node.sent == []
+    assert (await node.get(timer)).progress.claimed_by == "node-2"
+
+
 async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
     """If nobody took it up meanwhile, it starts again as if it had never been claimed."""
     timer = await node.create()
@@ -125,6 +184,8 @@ async def test_without_a_lease_nothing_is_claimed(node, store, clock):
     await node.engine.members.step()
     clock.advance(CLAIM_FOR)
     timer = await node.create()
+    await node.engine.reader.step()
+    assert timer.id in node.engine.agenda
     assert await node.engine.dispatcher.step() > 0.5
     assert (await node.get(timer)).status is Status.PENDING
     await node.engine.members.step()
@@ -162,6 +223,49 @@ async def test_a_slow_attempt_keeps_its_claim(node, store, clock):
     stored = await node.get(timer)
     assert stored.status is Status.COMPLETED
     assert stored.progress.attempt == 1
+
+
+async def test_a_claim_is_renewed_when_half_of_it_is_over_and_not_before(node, clock):
+    """A renewal is a write, and most attempts end long before they need one."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    runs_out_at = clock.now() + CLAIM_FOR
+    clock.advance(CLAIM_FOR // 2)
+    await node.commit()
+    assert (await node.get(timer)).wake_at == runs_out_at
+    clock.advance(CLAIM_FOR // 4)
+    await node.commit()
+    assert (await node.get(timer)).wake_at == clock.now() + CLAIM_FOR
+
+
+async def test_a_claim_that_has_run_out_is_not_renewed(node, clock):
+    """It is anybody's by then, and the next attempt is not put off."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    clock.advance(CLAIM_FOR)
+    await node.commit()
+    assert (await node.get(timer)).wake_at == clock.now()
+
+
+async def test_an_attempt_that_has_ended_is_not_renewed(node, store, clock):
+    """Its outcome is the one thing that is written of it."""
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    clock.advance(CLAIM_FOR * 3 // 4)
+    node.sender.hold.set()
+    await settle()
+    written, apply = [], store.store.apply
+
+    async def note(changes):
+        written.extend(change.new for change in changes)
+        return await apply(changes)
+
+    store.store.apply = note
+    await node.commit()
+    assert [(each.id, each.status) for each in written] == [(timer.id, Status.COMPLETED)]
 
 
 async def test_an_outcome_that_comes_after_the_claim_was_lost_changes_nothing(node, store, clock):

@@ -13,7 +13,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from duetime.engine import Engine, agenda, targets
+from duetime.engine import Engine, agenda, targets, turned_away
 from duetime.errors import DuetimeError, StoreUnavailable
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import CreateTimer, UpdateTimer
@@ -167,7 +167,7 @@ class Users:
 def cramped(monkeypatch):
     monkeypatch.setattr(agenda, "CAPACITY", 300)
     monkeypatch.setattr(agenda, "MOST_BYTES", 600_000)
-    monkeypatch.setattr(targets, "MOST_AWAY", 60)
+    monkeypatch.setattr(turned_away, "MOST_AWAY", 60)
     monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 700_000)
     monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 500_000)
 
@@ -216,7 +216,7 @@ async def settled(store: MemoryStore, service: Service) -> None:
 
 def counters(engine: Engine) -> list[int]:
     """All that must be zero when nothing is left to do."""
-    crowd, departures = engine.targets, engine.dispatcher._departures
+    crowd, departures = engine.targets, engine.departures
     lanes = (engine.agenda._in_time, engine.agenda._backlog)
     return [
         crowd.under_way,

@@ -59,7 +59,7 @@ class StormyNode:
         self.running = asyncio.create_task(self.engine.run())
 
     async def kill(self) -> None:
-        tasks = [claim.task for claim in self.engine.committer.under_way if claim.task]
+        tasks = list(self.engine.departures._tasks)
         for task in (self.running, *tasks):
             task.cancel()
         await asyncio.gather(self.running, *tasks, return_exceptions=True)

@@ -1,5 +1,7 @@
 """Finished timers are dropped in the new house as they were in the old one."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from duetime.engine.janitor import Janitor
@@ -30,7 +32,9 @@ async def test_dynamodb_drops_what_a_copy_brought(clock, source, table):
     await Copy(source, target, clock, Listening(), name="here").run()
     await target.close()
     store = await opened(table, RETENTION)
-    janitor = Janitor(store, clock, shards=lambda: range(4096), retention=RETENTION)
+    janitor = Janitor(
+        store, clock, members=SimpleNamespace(shards=range(4096)), retention=RETENTION
+    )
     await janitor.step()
     await store.close()
     found = (await ask(table, "Scan", ConsistentRead=True))["Items"]

@@ -53,7 +53,7 @@ async def test_a_node_that_stopped_is_no_obstacle(clock, stores):
     members = Members("node-7", stores[0], clock)
     await members.step()
     await members.leave(drain_for=25)
-    await members.go()
+    await members.leave_no_trace()
     onlooker = Listening()
     await copied(*stores, clock, onlooker)
     assert onlooker.said == []
@@ -72,7 +72,7 @@ async def test_a_node_that_is_stopping_is_waited_for(clock, stores):
         match next(ticks):
             case 49:
                 await insert(stores[0], last)
-                await members.go()
+                await members.leave_no_trace()
 
     began = clock.monotonic()
     onlooker = Listening()

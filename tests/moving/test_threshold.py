@@ -70,7 +70,7 @@ async def node_comes(store, clock, turns, copying):
         await members.step()
 
     try:
-        await join_unless_moving(Seen(store, "node", turns), come=come, go=members.go)
+        await join_unless_moving(Seen(store, "node", turns), come=come, go=members.leave_no_trace)
     except ConfigurationError:
         return False
     finally:
@@ -176,7 +176,7 @@ async def test_a_node_that_stood_still_looks_again():
     engine = Engine(
         "node-7", store, RecordingSender(), clock, readmit=partial(check_no_move, store)
     )
-    await join_unless_moving(store, come=engine.join, go=engine.go)
+    await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
     assert engine.members.lease.holds(clock.monotonic())
     clock.advance(10_000)
     await store.put_record(None, Record(kind="copy", name="here", data=b"{}"))
@@ -190,5 +190,5 @@ async def test_a_node_that_stood_still_looks_again():
             await asyncio.sleep(0)
         clock.advance(100)
     await asyncio.gather(stopping, running)
-    await engine.go()
+    await engine.leave_no_trace()
     assert await store.records("node") == []

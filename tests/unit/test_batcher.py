@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from duetime.admission import CREATES, Admission, Marks
+from duetime.admission import Admission, Marks, Room
 from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE, Batcher
 from duetime.errors import Unanswered, Unavailable
+from duetime.ledger import CREATES
 from duetime.testing import FakeClock
 
 
@@ -233,7 +234,8 @@ async def test_many_are_written_apart():
     writing, clock = Writing(), FakeClock()
     batcher = batching(writing, clock, Marks(3, 1000, 1, 1000))
     assert batcher._admission.lets_in(3, 30)
-    apart = asyncio.create_task(batcher.write_apart([1, 2], count=3, weight=30))
+    room = Room(batcher._admission, 3, 30)
+    apart = asyncio.create_task(batcher.write_apart([1, 2], room))
     await writing.begun.acquire()
     [single] = await submitted(batcher, 3)
     assert writing.batches == [[1, 2]]

@@ -5,11 +5,23 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import model
 from duetime.errors import IllegalTransition
-from duetime.model import FINISHED, MAX_LOST, TRANSITIONS, Kind, Outcome, Progress, Status, Timer
+from duetime.model import (
+    FINISHED,
+    LIGHTEST,
+    MAX_LOST,
+    TRANSITIONS,
+    HttpCallback,
+    Kind,
+    Outcome,
+    Progress,
+    Status,
+    Timer,
+)
 from duetime.retry import RetryPolicy
 from tests.factories import NODE, NOW, make_spec, make_timer
 
@@ -108,6 +120,13 @@ def assert_is_sound(before: Timer, after: Timer) -> None:
     assert after.updated_at >= before.updated_at
 
 
+@pytest.mark.parametrize("action", sorted(set(ACTIONS) - {"renew"}))
+def test_change_is_dated(action: str):
+    """Whatever changes a timer, its row says when that was."""
+    for status in TRANSITIONS[action]:
+        assert {act(in_status(status)).updated_at for act in ACTIONS[action]} == {LATER}
+
+
 def test_finished_means_finished():
     """Of what is finished, only new content makes a timer again."""
     for status in FINISHED:
@@ -132,6 +151,14 @@ def test_claim():
     assert unsent.progress.attempt == 1
 
 
+def test_renewal_is_no_change_of_the_timer():
+    """To hold on to a claim moves its end and nothing else that a user could see."""
+    claimed = in_status(Status.EXECUTING)
+    renewed = model.renew(claimed, LATER, 10_000)
+    assert renewed.wake_at == LATER + 10_000
+    assert (renewed.updated_at, renewed.progress) == (claimed.updated_at, claimed.progress)
+
+
 def test_retries_until_the_last():
     """A failure that may pass is tried again after its delay, until the attempts are used up."""
     timer = in_status(Status.PENDING)
@@ -148,6 +175,7 @@ def test_refusal_is_not_retried():
     """A failure that will not pass is final, however many attempts are left."""
     timer = model.finish(in_status(Status.EXECUTING), REFUSED, NOW, 0.5)
     assert (timer.status, timer.progress.failures) == (Status.FAILED, 1)
+    assert timer.progress.outcome == REFUSED
 
 
 def test_receiver_may_ask_for_more_time():
@@ -180,6 +208,7 @@ def test_lost_attempts_do_not_count():
     progress = timer.progress
     assert (progress.attempt, progress.lost, progress.failures) == (2, 1, 0)
     assert (progress.claimed_by, timer.wake_at) == ("node-2", LATER + 10_000)
+    assert (progress.claimed_at, progress.first_attempt_at) == (LATER, NOW)
 
 
 def test_lost_attempts_are_bounded():
@@ -189,7 +218,7 @@ def test_lost_attempts_are_bounded():
         timer = model.take_up(timer, "node-2", LATER, 10_000)
         assert timer.status is Status.EXECUTING
     timer = model.take_up(timer, "node-2", LATER, 10_000)
-    assert timer.status is Status.FAILED
+    assert (timer.status, timer.progress.lost) == (Status.FAILED, MAX_LOST)
     assert timer.progress.last_error.startswith(f"gave up after {MAX_LOST} attempts in a row")
 
 
@@ -225,6 +254,37 @@ def test_fire_keeps_the_deadline_in_reach():
     assert (in_time.execute_at, in_time.wake_at) == (NOW, NOW + 500)
 
 
+def test_fire_brings_the_time_forward():
+    """A timer that was fired ahead of its time was due then, and its deadline counts from there."""
+    fired = model.fire(make_timer(execute_at=LATER), NOW)
+    assert (fired.execute_at, fired.wake_at) == (NOW, NOW)
+
+
+@pytest.mark.parametrize(("now", "wakes_at"), [(NOW - 500, NOW), (NOW + 500, NOW + 500)])
+def test_resume(now: int, wakes_at: int):
+    """A resumed timer waits for its time, or is due at once if that has passed; its time stays."""
+    resumed = model.resume(in_status(Status.PAUSED), now)
+    assert (resumed.execute_at, resumed.wake_at) == (NOW, wakes_at)
+
+
+def test_update():
+    """An update changes what a timer does and when, and a paused one stays asleep."""
+    spec = make_spec(name="another")
+    for status, wakes_at in ((Status.PENDING, LATER), (Status.PAUSED, None)):
+        changed = model.update(in_status(status), NOW, spec=spec, execute_at=LATER)
+        assert (changed.spec, changed.execute_at, changed.wake_at) == (spec, LATER, wakes_at)
+
+
+def test_replace():
+    """New content under an old key leaves nothing of the old: neither its end nor its attempts."""
+    spec = make_spec(name="another")
+    old = in_status(Status.FAILED)
+    new = model.replace(old, NOW, spec=spec, execute_at=LATER, fingerprint="f")
+    assert (new.spec, new.fingerprint) == (spec, "f")
+    assert (new.execute_at, new.wake_at, new.executed_at) == (LATER, LATER, None)
+    assert new.progress == Progress(occurrence=2)
+
+
 def test_new_content_is_a_new_occurrence():
     """After an attempt, an update starts a new occurrence, so that no receiver drops it."""
     untried = in_status(Status.PENDING)
@@ -245,6 +305,25 @@ def test_attempt_record():
     assert (line.started_at, line.finished_at, line.next_at) == (NOW, LATER, after.wake_at)
     done = model.finish(before, OK, LATER, 0.5)
     assert model.attempt_record(before, done, OK, LATER).next_at is None
+
+
+def test_record_of_a_lost_attempt():
+    """The log names the node that was lost, and no next time: the next attempt has begun."""
+    before = in_status(Status.EXECUTING)
+    after = model.take_up(before, "node-2", LATER, 10_000)
+    line = model.attempt_record(before, after, Outcome(kind=Kind.LOST), LATER)
+    assert (line.node, line.attempt, line.started_at, line.next_at) == (NODE, 1, NOW, None)
+
+
+def test_weight():
+    """A timer weighs what its user sent, byte for byte, and the same for the rest as any other."""
+    bare = make_timer()
+    assert bare.weight == LIGHTEST
+    callback = HttpCallback(
+        url="https://example.com/hook", headers={"x-a": "12345"}, payload=Raw(b"[1,2,3]")
+    )
+    heavy = make_timer(spec=make_spec(callback=callback, metadata=Raw(b"{}")))
+    assert heavy.weight == LIGHTEST + len("x-a12345") + len("[1,2,3]") + len("{}")
 
 
 @given(st.lists(st.sampled_from(sorted(ACTIONS)), max_size=30), st.data())

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 
 from duetime.clock import LATEST, to_rfc3339
 from duetime.decoding import DEEPEST, check_bytes, decode, sentence
+from duetime.drafts import fingerprint, to_callback, to_retry_policy
 from duetime.errors import InvalidRequest
 from duetime.model import HttpCallback, NatsCallback
 from duetime.requests import (
@@ -19,10 +20,7 @@ from duetime.requests import (
     RetryPolicyBody,
     check_key,
     check_text,
-    fingerprint,
-    to_callback,
     to_millis,
-    to_retry_policy,
     to_time,
 )
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy

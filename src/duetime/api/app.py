@@ -10,18 +10,18 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.admission import hung_up
-from duetime.api.auth import Keys
+from duetime.api.auth import ApiKey
 from duetime.api.bodies import Bodies
-from duetime.api.envelope import INVALID, Reply, encode, failure
-from duetime.api.groups import Groups
+from duetime.api.envelope import Code, Reply, encode, failure
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
-from duetime.api.operation import Operation, Request, header
+from duetime.api.operation import Operation
+from duetime.api.request import Request, header
 from duetime.api.timers import Timers
+from duetime.api.timers_by_key import TimersByKey
 from duetime.errors import (
     CallerGone,
-    DuetimeError,
     InvalidRequest,
     PayloadTooLarge,
     Unavailable,
@@ -29,15 +29,7 @@ from duetime.errors import (
 from duetime.service import Service
 
 _JSON = (b"content-type", b"application/json")
-_CLOSE = (b"connection", b"close")  # the rest of a body that was not read is not read
-
-
-class BodyUnread(Exception):
-    """A body was not read to its end, so nothing else can be read on its connection."""
-
-    def __init__(self, reason: DuetimeError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
+_CLOSE = (b"connection", b"close")
 
 
 class Endpoint:
@@ -46,7 +38,7 @@ class Endpoint:
     def __init__(
         self,
         operations: list[Operation],
-        keys: Keys,
+        api_key: ApiKey,
         bodies: Bodies,
         *,
         max_body: int,
@@ -56,7 +48,7 @@ class Endpoint:
         if get := self._operations.get("GET"):
             self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
-        self._keys = keys
+        self._api_key = api_key
         self._bodies = bodies
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
@@ -66,9 +58,6 @@ class Endpoint:
             reply = await self._answer(scope, receive)
         except CallerGone:
             return
-        except BodyUnread as unread:
-            reply = failure(unread.reason)
-            reply.headers += (_CLOSE,)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
             reply = failure(error)
         await respond(reply, send)
@@ -78,17 +67,20 @@ class Endpoint:
         headers = scope["headers"]
         tenant = ""
         if operation is None or not operation.is_public:
-            tenant = self._keys.tenant_of(header(headers, b"x-api-key"))
+            tenant = self._api_key.tenant_of(header(headers, b"x-api-key"))
         if operation is None:
             return Reply(
-                405, "method not allowed", code=INVALID, headers=((b"allow", self._allow),)
+                405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
             )
         _check_path(scope)
         limit = self._max_bulk_body if operation.is_bulk else self._max_body
         try:
             body, room = await self._bodies.read(receive, headers, limit)
         except (PayloadTooLarge, InvalidRequest, Unavailable) as error:
-            raise BodyUnread(error) from error
+            # The body was not read to its end, so nothing else can be read on its connection.
+            reply = failure(error)
+            reply.headers += (_CLOSE,)
+            return reply
         request = Request(
             headers=headers,
             query=scope["query_string"],
@@ -96,13 +88,13 @@ class Endpoint:
             body=body,
             tenant=tenant,
         )
-        hung_up.set(partial(_disconnected, receive))  # a request is a task of its own
-        if room is None:
-            return await operation.handler(request)
+        # For the lines it may have to stand in. A request is a task, so nobody else sees it.
+        hung_up.set(partial(_disconnected, receive))
         try:
             return await operation.handler(request)
         finally:
-            room.leave(1, len(body))
+            if room is not None:
+                room.leave()
 
 
 class Document:
@@ -122,7 +114,7 @@ class Document:
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["method"] not in {"GET", "HEAD"}:
             allow = ((b"allow", b"GET, HEAD"),)
-            await respond(Reply(405, "method not allowed", code=INVALID, headers=allow), send)
+            await respond(Reply(405, "method not allowed", code=Code.INVALID, headers=allow), send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": self._headers})
         await send({"type": "http.response.body", "body": self._body})
@@ -137,13 +129,13 @@ def create_app(
     bodies: Bodies | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
-    keys = Keys(api_key)
+    key = ApiKey(api_key)
     bodies = bodies or Bodies(service.clock)
     operations = [
         operation
         for resource in (
             Timers(service, max_timer=max_body),
-            Groups(service),
+            TimersByKey(service),
             Nodes(service),
             Health(service),
         )
@@ -153,7 +145,7 @@ def create_app(
     for operation in operations:
         paths[operation.path].append(operation)
     routes = [
-        Route(path, Endpoint(each, keys, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
+        Route(path, Endpoint(each, key, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
         for path, each in paths.items()
     ]
     description = msgspec.json.encode(describe(operations))
@@ -162,7 +154,9 @@ def create_app(
     routes.append(Route("/docs", Document(b"text/html; charset=utf-8", page)))
 
     async def not_found(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await respond(Reply(404, "no such path; /docs lists what there is", code=3), send)
+        await respond(
+            Reply(404, "no such path; /docs lists what there is", code=Code.NOT_FOUND), send
+        )
 
     router = Router(routes, redirect_slashes=False, default=not_found)
 

@@ -7,8 +7,8 @@ from duetime.errors import Unauthorized
 from duetime.model import DEFAULT_TENANT
 
 
-class Keys:
-    """The keys that are valid, kept as digests."""
+class ApiKey:
+    """The key that is valid, kept as a digest."""
 
     def __init__(self, api_key: str) -> None:
         self._digest = sha256(api_key.encode()).digest()

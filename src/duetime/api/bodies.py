@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.types import Receive
 
-from duetime.admission import MIB, Admission, Marks
-from duetime.api.operation import header
+from duetime.admission import MIB, Admission, Marks, Room
+from duetime.api.request import header
 from duetime.clock import Clock, time_limit
 from duetime.errors import CallerGone, InvalidRequest, PayloadTooLarge
 
@@ -37,23 +37,23 @@ class Bodies:
 
     async def read(
         self, receive: Receive, headers: list[tuple[bytes, bytes]], limit: int
-    ) -> tuple[bytes, Admission | None]:
-        """A request's body, and the room that it has to leave."""
+    ) -> tuple[bytes, Room | None]:
+        """A request's body, and the room that it takes, which is to be left."""
         size = _announced(headers, limit)
         if size <= TINY:
             return await _received(receive, limit), None
-        room = self._small if size <= SMALL else self._large
-        await room.enter(1, size)
+        is_small = size <= SMALL
+        room = await (self._small if is_small else self._large).enter(1, size)
         try:
-            if room is self._small:
+            if is_small:
                 body = await _received(receive, limit)
             else:
                 body = await self._received_in_time(receive, limit)
         except BaseException:
-            room.leave(1, size)
+            room.leave()
             raise
         if len(body) != size:
-            room.leave(0, size - len(body))
+            room.shrink(len(body))
         return body, room
 
     async def _received_in_time(self, receive: Receive, limit: int) -> bytes:

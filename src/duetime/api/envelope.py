@@ -1,6 +1,7 @@
 """The envelope: every answer of the API is ``{"code", "message", "data"}``, errors included."""
 
 import logging
+from enum import IntEnum
 from typing import Any
 
 import msgspec
@@ -20,21 +21,35 @@ from duetime.errors import (
 
 log = logging.getLogger("duetime.api")
 
-OK = 0
-UNEXPECTED = 1
-INVALID = 2
+
+class Code(IntEnum):
+    """What kind of answer it is."""
+
+    OK = 0
+    UNEXPECTED = 1
+    INVALID = 2
+    NOT_FOUND = 3
+    UNAUTHORIZED = 4
+    CONFLICT = 5
+    PRECONDITION_FAILED = 6
+    TOO_LARGE = 8
+    UNAVAILABLE = 9
+
+
+# Goes with every 503: nothing was written, and a second later there may be room.
+RETRY_AFTER = ((b"retry-after", b"1"),)
 
 # The first that matches is the answer: (error, HTTP status, code).
-_ANSWERS: tuple[tuple[type[DuetimeError], int, int], ...] = (
-    (UnsupportedQuery, 400, INVALID),
-    (InvalidRequest, 400, INVALID),
-    (NotFound, 404, 3),
-    (Unauthorized, 401, 4),
-    (Conflict, 409, 5),
-    (PreconditionFailed, 412, 6),
-    (PayloadTooLarge, 413, 8),
-    (Unavailable, 503, 9),
-    (StoreError, 500, UNEXPECTED),
+_ANSWERS: tuple[tuple[type[DuetimeError], int, Code], ...] = (
+    (UnsupportedQuery, 400, Code.INVALID),
+    (InvalidRequest, 400, Code.INVALID),
+    (NotFound, 404, Code.NOT_FOUND),
+    (Unauthorized, 401, Code.UNAUTHORIZED),
+    (Conflict, 409, Code.CONFLICT),
+    (PreconditionFailed, 412, Code.PRECONDITION_FAILED),
+    (PayloadTooLarge, 413, Code.TOO_LARGE),
+    (Unavailable, 503, Code.UNAVAILABLE),
+    (StoreError, 500, Code.UNEXPECTED),
 )
 
 
@@ -52,7 +67,7 @@ class Reply(msgspec.Struct):
     status: int
     message: str
     data: Any = None
-    code: int = OK
+    code: int = Code.OK
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -68,7 +83,7 @@ def failure(error: Exception) -> Reply:
     """The answer to a request that failed."""
     for type_, status, code in _ANSWERS:
         if isinstance(error, type_):
-            headers = ((b"retry-after", b"1"),) if status == 503 else ()  # noqa: PLR2004
+            headers = RETRY_AFTER if code is Code.UNAVAILABLE else ()
             return Reply(status, str(error), code=code, headers=headers)
     log.error("a request failed unexpectedly", exc_info=error)
-    return Reply(500, "unexpected error; the server's log tells more", code=UNEXPECTED)
+    return Reply(500, "unexpected error; the server's log tells more", code=Code.UNEXPECTED)

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from duetime.api.envelope import UNEXPECTED, Reply
-from duetime.api.operation import Operation, Request
+from duetime.api.envelope import RETRY_AFTER, Code, Reply
+from duetime.api.operation import Operation
+from duetime.api.request import Request
 from duetime.api.views import Instant
 from duetime.clock import to_rfc3339
 from duetime.errors import StoreError
@@ -73,11 +74,11 @@ class Health:
         ]
 
     async def health(self, _request: Request) -> Reply:
-        now = to_rfc3339(self._service.now())
+        now = to_rfc3339(self._service.clock.now())
         if await self._is_connected():
             return Reply(200, "healthy", HealthView("up", "connected", now))
         data = HealthView("degraded", "disconnected", now)
-        return Reply(500, "database connection failed", data, code=UNEXPECTED)
+        return Reply(500, "database connection failed", data, code=Code.UNEXPECTED)
 
     async def readiness(self, _request: Request) -> Reply:
         engine = self._service.engine_status()
@@ -87,11 +88,11 @@ class Health:
             engine="off" if engine is None else "alive" if engine.alive else "stalled",
             writable=None if engine is None else engine.writable,
             behind_ms=None if engine is None else engine.behind_ms,
-            timestamp=to_rfc3339(self._service.now()),
+            timestamp=to_rfc3339(self._service.clock.now()),
         )
         if is_connected and (engine is None or (engine.alive and engine.writable)):
             return Reply(200, "ready", data)
-        return Reply(503, "not ready", data, code=9, headers=((b"retry-after", b"1"),))
+        return Reply(503, "not ready", data, code=Code.UNAVAILABLE, headers=RETRY_AFTER)
 
     async def _is_connected(self) -> bool:
         try:

@@ -1,15 +1,17 @@
 """The nodes resource: who is there, which shards each looks after, and how far it is behind."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from duetime.api.envelope import Reply
-from duetime.api.operation import Operation, Request
+from duetime.api.operation import Operation
+from duetime.api.request import Request
 from duetime.api.views import Instant
 from duetime.clock import to_rfc3339
-from duetime.nodes import NodeState, NodeStatus, ranges
+from duetime.nodes import NodeState, NodeStatus
 from duetime.service import Service
 
 # States in which a node looks after shards, or is about to.
@@ -103,3 +105,14 @@ def _view(node: NodeStatus, shares: dict[str, list[int]] | None) -> NodeView:
         runs_api=about.runs_api,
         runs_engine=about.runs_engine,
     )
+
+
+def ranges(shards: Iterable[int]) -> str:
+    """Numbers in short: ``0-3,17``."""
+    runs: list[list[int]] = []
+    for shard in sorted(shards):
+        if runs and shard == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], shard]
+        else:
+            runs.append([shard])
+    return ",".join("-".join(map(str, run)) for run in runs)

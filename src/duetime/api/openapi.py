@@ -7,8 +7,17 @@ import msgspec
 
 from duetime import __version__
 from duetime.api.operation import Operation
+from duetime.api.request import IF_MATCH
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
-from duetime.requests import GROUP_NAME, TIMER_KEY, Batch, CreateTimer, UpdateTimer
+from duetime.requests import (
+    GROUP_NAME,
+    LONGEST_GROUP,
+    LONGEST_TEXT,
+    TIMER_KEY,
+    Batch,
+    CreateTimer,
+    UpdateTimer,
+)
 
 _REF = "#/components/schemas/{name}"
 
@@ -23,13 +32,13 @@ _FAILURES = {
     503: "Nothing was written; try again (code 9).",
 }
 
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 255}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
 # Other characters are read as UTF-8, but few clients can send them in a header.
 _HEADER_TEXT = {**_TEXT, "pattern": "^[!-~]([ -~]*[!-~])?$"}
 
 _HEADERS: dict[str, dict[str, Any]] = {
     "If-Match": {
-        "schema": {"type": "string", "pattern": r'^(\*|(W/)?"?[0-9]{1,18}"?)$'},
+        "schema": {"type": "string", "pattern": IF_MATCH},
         "description": "The version (`ETag`) that must still be the newest; otherwise 412.",
     },
     "Idempotency-Key": {
@@ -58,7 +67,12 @@ _RETRY_AFTER = {
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "id": {"schema": {"type": "string", "format": "uuid"}, "description": "The timer's id."},
     "group": {
-        "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": GROUP_NAME},
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_GROUP,
+            "pattern": GROUP_NAME,
+        },
         "description": "The group.",
     },
     "timer_id": {

@@ -4,81 +4,12 @@ The same declaration routes the requests and describes them in /openapi.json.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any
 
 import msgspec
 
 from duetime.api.envelope import Reply
-from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
-from duetime.errors import InvalidRequest
-
-BodyT = TypeVar("BodyT")
-ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
-
-
-class Request:
-    """A request, as far as the operations care."""
-
-    __slots__ = ("_headers", "_query", "body", "path_params", "tenant")
-
-    def __init__(
-        self,
-        *,
-        headers: list[tuple[bytes, bytes]],
-        query: bytes,
-        path_params: dict[str, str],
-        body: bytes,
-        tenant: str,
-    ) -> None:
-        self._headers = headers
-        self._query = query
-        self.path_params = path_params
-        self.body = body
-        self.tenant = tenant
-
-    def header(self, name: str) -> str | None:
-        """A header's value."""
-        value = header(self._headers, name.lower().encode())
-        if value is None:
-            return None
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            raise InvalidRequest(f"{name}: not valid UTF-8") from None
-
-    def decode(self, type_: type[BodyT]) -> BodyT:
-        """The body as what it should be."""
-        check_bytes(self.body)
-        return decode(self.body, type_)
-
-    def decode_unread(self, type_: type[BodyT]) -> BodyT:
-        """The body as what it should be; how deeply its parts are nested is still to be checked."""
-        check_utf8(self.body)
-        return decode(self.body, type_)
-
-    def parameters(self, type_: type[ParametersT]) -> ParametersT:
-        """The query parameters as what they should be."""
-        try:
-            pairs = parse_qsl(
-                self._query.decode(), keep_blank_values=True, errors="strict", max_num_fields=64
-            )
-        except ValueError:
-            raise InvalidRequest("query: not valid UTF-8, or too many parameters") from None
-        given = dict(pairs)
-        if len(given) != len(pairs):
-            raise InvalidRequest("query: a parameter is given twice")
-        try:
-            parameters = msgspec.convert(given, type_, strict=False)
-        except msgspec.ValidationError as error:
-            raise InvalidRequest(
-                sentence(str(error)).replace("unknown field", "unknown parameter")
-            ) from None
-        for name, text in given.items():
-            if getattr(parameters, name) is None:  # "null" was taken for none at all
-                raise InvalidRequest(f"{name}: {UNKNOWN_VALUE.format(text)}")
-        return parameters
-
+from duetime.api.request import Request
 
 Handler = Callable[[Request], Awaitable[Reply]]
 
@@ -99,11 +30,3 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[int, ...] = ()
     is_public: bool = False
     is_bulk: bool = False  # the larger limit on bodies applies
-
-
-def header(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:
-    """The first value of a header, by its lower-case name."""
-    for key, value in headers:
-        if key == name:
-            return value
-    return None

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from duetime.api.envelope import INVALID, Reply, encode
+from duetime.api.envelope import Code, Reply, encode
 from duetime.errors import ConfigurationError
 
 MOST_HEADERS = 100
@@ -38,7 +38,7 @@ class _Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, or too much of it, in the envelope as well."""
-        reply = Reply(400, f"not a request that this server takes: {msg}", code=INVALID)
+        reply = Reply(400, f"not a request that this server takes: {msg}", code=Code.INVALID)
         body = encode(reply)
         self.transport.write(
             b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"

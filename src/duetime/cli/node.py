@@ -30,7 +30,7 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
-from duetime.layout import agree_on_shards
+from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
@@ -74,8 +74,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             retention=settings.retention,
             readmit=partial(check_no_move, store),
         )
-        await join_unless_moving(store, come=engine.join, go=engine.go)
-        stack.push_async_callback(engine.go)
+        await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
+        stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
         service = Service(
             store,
@@ -83,7 +83,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             clock,
             engine=engine,
             min_delay=settings.min_delay,
-            num_shards=num_shards,
+            layout=Layout(num_shards),
             max_timer=settings.max_body_bytes,
         )
         app = create_app(

@@ -1,31 +1,19 @@
-"""Connections: opened to one receiver at one address, and kept for the next request.
-
-A connection is made to an address that the egress guard has permitted, never to a name, so it
-cannot be led elsewhere: there is no DNS here, no proxy and no redirect.
-"""
+"""Connections: those that are open, each kept for the next request to its receiver and address."""
 
 import asyncio
-import contextlib
-import socket
-import ssl
-from collections.abc import AsyncIterator
 
 from duetime.clock import Clock
 from duetime.delivery.connection import Connection
+from duetime.delivery.opening import Opening
 from duetime.delivery.receiver import Receiver
-from duetime.delivery.trust import trusting
 
 # Receivers close idle connections, many after 5 s. A request written just then is lost without a
 # trace of whether it arrived, so connections are given up a little sooner from this side.
 IDLE = 4.0
 
 SOON = 1.0  # seconds: a connection closed after that was at rest, and not cut
-NO_REUSE = 60.0  # seconds
-MOST_CUTTING = 1024
-
-
-class TlsFailed(Exception):
-    """There is a connection, but no TLS on it; the cause says why."""
+NO_REUSE = 60.0  # seconds: then a receiver that cut connections may show that it has changed
+MOST_CUTTING = 1024  # routes remembered for that
 
 
 class Connections:
@@ -34,28 +22,27 @@ class Connections:
     def __init__(self, clock: Clock, *, most_at_rest: int, read_at_most: int) -> None:
         self._clock = clock
         self._most_at_rest = most_at_rest
-        self._read_at_most = read_at_most
+        self._opening = Opening(read_at_most=read_at_most, on_lost=self._on_lost)
         self._open: set[Connection] = set()
         self._at_rest: dict[Connection, None] = {}  # the longest first
-        self._places: dict[tuple[str, str], list[Connection]] = {}  # the same ones, by place
-        self._cutting: dict[tuple[str, str], float] = {}  # until when places are not kept
+        self._by_route: dict[tuple[str, str], list[Connection]] = {}  # the same ones
+        self._cutting: dict[tuple[str, str], float] = {}  # until when those there are not kept
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
-        self._tls: asyncio.Future[ssl.SSLContext] | None = None
 
     @property
     def at_rest(self) -> list[tuple[str, str]]:
         """Where those that are kept lead: origin and address of each."""
-        return [connection.place for connection in self._at_rest]
+        return [connection.route for connection in self._at_rest]
 
     def take(self, receiver: Receiver, address: str) -> Connection | None:
         """One that is open already and free, the one that was used last."""
-        place = (receiver.origin, address)
-        while kept := self._places.get(place):
+        route = (receiver.origin, address)
+        while kept := self._by_route.get(route):
             connection = kept.pop()
             del self._at_rest[connection]
             if not kept:
-                del self._places[place]
+                del self._by_route[route]
             # The sweep may be late, as after a pause of the whole process.
             if self._clock.monotonic() < connection.rested_at + IDLE:
                 # A receiver that closes after every answer shows it after the first.
@@ -74,39 +61,15 @@ class Connections:
         """
         now = self._clock.monotonic()
         if now < connection.rested_at + SOON:
-            self._cutting.pop(connection.place, None)
-            self._cutting[connection.place] = now + NO_REUSE
+            self._cutting.pop(connection.route, None)
+            self._cutting[connection.route] = now + NO_REUSE
             if len(self._cutting) > MOST_CUTTING:
                 del self._cutting[next(iter(self._cutting))]
 
     async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
         """Make one; OSError if there is none, TimeoutError if not in time, or TlsFailed."""
-        async with asyncio.timeout(seconds):
-            tls = await self._context() if receiver.is_tls else None
-            async with _connected(address, receiver.port) as plain:
-                connection = await self._wrap(plain, receiver, address, tls)
+        connection = await self._opening.open(receiver, address, seconds)
         self._open.add(connection)
-        return connection
-
-    async def _wrap(
-        self, plain: socket.socket, receiver: Receiver, address: str, tls: ssl.SSLContext | None
-    ) -> Connection:
-        try:
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Connection(
-                    (receiver.origin, address),
-                    read_at_most=self._read_at_most,
-                    on_lost=self._on_lost,
-                    is_tls=receiver.is_tls,
-                ),
-                sock=plain,
-                ssl=tls,
-                server_hostname=receiver.host.rstrip(".") if tls else None,
-            )
-        except (OSError, ValueError) as error:
-            if tls is None:
-                raise
-            raise TlsFailed from error
         return connection
 
     def give_back(self, connection: Connection) -> None:
@@ -115,11 +78,11 @@ class Connections:
             connection.close()
             return
         now = connection.rested_at = self._clock.monotonic()
-        if now < self._cutting.get(connection.place, 0):
+        if now < self._cutting.get(connection.route, 0):
             connection.close()
             return
         self._at_rest[connection] = None
-        self._places.setdefault(connection.place, []).append(connection)
+        self._by_route.setdefault(connection.route, []).append(connection)
         if len(self._at_rest) > self._most_at_rest:
             self._drop(next(iter(self._at_rest)))
         if self._sweeping is None:
@@ -150,39 +113,13 @@ class Connections:
     def _forget(self, connection: Connection) -> None:
         if connection in self._at_rest:
             del self._at_rest[connection]
-            kept = self._places[connection.place]
+            kept = self._by_route[connection.route]
             kept.remove(connection)
             if not kept:
-                del self._places[connection.place]
+                del self._by_route[connection.route]
 
     def _on_lost(self, connection: Connection) -> None:
         if connection in self._at_rest:
             self.was_cut(connection)
         self._forget(connection)
         self._open.discard(connection)
-
-    async def _context(self) -> ssl.SSLContext:
-        """Made once, off the event loop: it reads every certificate that the machine trusts."""
-        if self._tls is None or (self._tls.done() and self._tls.exception()):
-            self._tls = asyncio.get_running_loop().run_in_executor(None, trusting)
-        try:
-            return await asyncio.shield(self._tls)
-        except OSError as error:
-            raise TlsFailed from error
-
-
-@contextlib.asynccontextmanager
-async def _connected(address: str, port: int) -> AsyncIterator[socket.socket]:
-    """A socket that is connected, and closed if it was of no use."""
-    numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=numeric)
-    family, kind, protocol, _, at = found[0]
-    plain = socket.socket(family, kind, protocol)
-    try:
-        plain.setblocking(False)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(plain, at)
-        yield plain
-    except BaseException:
-        plain.close()
-        raise

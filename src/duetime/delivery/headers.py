@@ -13,7 +13,7 @@ from random import getrandbits
 from string import ascii_letters, digits, punctuation
 from urllib.parse import quote
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from duetime import __version__
 from duetime.clock import Millis, to_rfc3339
@@ -82,7 +82,7 @@ def build(
     timer: Timer, callback: HttpCallback, now: Millis, secrets: Sequence[bytes]
 ) -> dict[str, str]:
     """Write the headers of one attempt."""
-    body = b"" if callback.payload is UNSET else callback.payload
+    content = body(callback)
     webhook_id = timer.webhook_id
     # The trace is the occurrence, and the span is the attempt.
     trace, span = _trace_id(timer), getrandbits(64) or 1
@@ -100,13 +100,18 @@ def build(
     for name, value in callback.headers.items():
         headers[_spelled(name)] = value
     if callback.payload is not UNSET or callback.method in _LENGTH_EXPECTED:
-        headers["Content-Length"] = str(len(body))
+        headers["Content-Length"] = str(len(content))
     timestamp = now // 1000
     headers["Webhook-Id"] = webhook_id
     headers["Webhook-Timestamp"] = str(timestamp)
     if secrets:
-        headers["Webhook-Signature"] = signatures(secrets, webhook_id, timestamp, body)
+        headers["Webhook-Signature"] = signatures(secrets, webhook_id, timestamp, content)
     return headers
+
+
+def body(callback: HttpCallback) -> bytes | Raw:
+    """What follows the headers."""
+    return b"" if callback.payload is UNSET else callback.payload
 
 
 def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> bytes:

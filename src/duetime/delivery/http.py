@@ -9,33 +9,31 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
 from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.connection import Connection, NothingCame, Unanswered
-from duetime.delivery.connections import Connections, TlsFailed
-from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
+from duetime.delivery.answers import NoAnswer, NothingCame
+from duetime.delivery.connection import Connection
+from duetime.delivery.connections import Connections
 from duetime.delivery.egress import Egress
+from duetime.delivery.opening import TlsFailed
 from duetime.delivery.problems import problem_of
 from duetime.delivery.receiver import Receiver
-from duetime.delivery.resolver import Answer, Lookup, Resolver, system_lookup
-from duetime.durations import format_duration
+from duetime.delivery.resolver import Lookup, Resolver, system_lookup
 from duetime.model import Callback, HttpCallback, Kind, Outcome, Timer
 
 _log = logging.getLogger(__name__)
 
 _NO_NATS = "nats is not configured on this server"
-_UNSENT = Outcome(kind=Kind.UNSENT, error="the claim ran out before it was sent")
-_CLOSED = Outcome(kind=Kind.UNSENT, error="this node is stopping")
+_UNSENT = Outcome(kind=Kind.UNSENT)
 
 
-class _Target(NamedTuple):
+class _ParsedUrl(NamedTuple):
     """A URL as it is needed for sending; many timers have the same one."""
 
-    url: Url
+    parsed: Url
     receiver: Receiver
     path: str  # with the query, as requests name it
     host: str  # as requests name it
@@ -72,7 +70,7 @@ class HttpSender:
         self._resolver = Resolver(clock, lookup)
         self._connections = Connections(clock, most_at_rest=most_at_rest, read_at_most=read_at_most)
         self._receivers: dict[str, Receiver] = {}  # by origin
-        self._targets: dict[str, _Target] = {}  # by URL
+        self._urls: dict[str, _ParsedUrl] = {}
         self._closed = False
 
     def problem(self, callback: Callback) -> str | None:
@@ -84,7 +82,7 @@ class HttpSender:
         if not isinstance(callback, HttpCallback):
             return f"nats:{callback.topic}"
         try:
-            return self._target(callback.url).receiver.origin
+            return self._parsed(callback.url).receiver.origin
         except ValueError:  # stored past the check; sending it will say what is wrong with it
             return callback.url
 
@@ -92,7 +90,7 @@ class HttpSender:
         callback = timer.spec.callback
         started = self._clock.monotonic()
         if self._closed:
-            return _CLOSED
+            return _UNSENT
         if not isinstance(callback, HttpCallback):
             return Outcome(kind=Kind.NATS, error=_NO_NATS)
         try:
@@ -111,23 +109,40 @@ class HttpSender:
     async def _attempt(
         self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
     ) -> Outcome:
-        target = self._target(callback.url)
-        receiver = target.receiver
+        url = self._parsed(callback.url)
+        receiver = url.receiver
         answer = receiver.literal or self._resolver.remembered(receiver.host)
         if answer is None:
             answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
-        if refusal := self._refusal(receiver, answer, callback.timeout):
-            return _CLOSED if self._closed else refusal
+        if answer is None or answer.error is not None:
+            failed = outcomes.unresolved(receiver.host, answer, callback.timeout)
+            return _UNSENT if self._closed else failed
+        receiver.judge(answer, self._egress)
+        if not receiver.addresses:
+            return _UNSENT if self._closed else outcomes.not_permitted(receiver, answer)
         fields = headers.build(timer, callback, self._clock.now(), self._secrets)
-        head = headers.written(callback.method, target.path, target.host, fields)
+        head = headers.written(callback.method, url.path, url.host, fields)
+        return await self._try_addresses(url, head, callback, started, is_mine)
+
+    async def _try_addresses(
+        self,
+        url: _ParsedUrl,
+        head: bytes,
+        callback: HttpCallback,
+        started: float,
+        is_mine: Callable[[], bool],
+    ) -> Outcome:
+        """Send the request to the first address that a connection can be made to."""
+        receiver = url.receiver
         outcome = _UNSENT
         for address in receiver.addresses:
             if (left := self._left(callback, started)) <= 0:
                 return outcomes.timed_out(callback.timeout)
             connection = self._connections.take(receiver, address)
             if connection is None:
-                if held_back := self._held_back(is_mine):
-                    return held_back
+                # To make one takes a while: no receiver is called for what cannot be sent then.
+                if not self._may_send(is_mine):
+                    return _UNSENT
                 within = min(left, self._connect_timeout)
                 try:
                     connection = await self._connections.open(receiver, address, within)
@@ -135,49 +150,47 @@ class HttpSender:
                     outcome = outcomes.not_connected(error, receiver.name(address), within)
                     receiver.demote(address)
                     continue
-            if held_back := self._held_back(is_mine):
+            if not self._may_send(is_mine):
                 self._connections.give_back(connection)
-                return held_back
-            return await self._exchange(connection, head, callback, target, started)
+                return _UNSENT
+            return await self._exchange(connection, url, head, callback, started)
         return outcome
 
     async def _exchange(
         self,
         connection: Connection,
+        url: _ParsedUrl,
         head: bytes,
         callback: HttpCallback,
-        target: _Target,
         started: float,
     ) -> Outcome:
         left, is_head = self._left(callback, started), callback.method == "HEAD"
-        body = b"" if callback.payload is UNSET else callback.payload
-        _, address = connection.place
+        _, address = connection.route
         try:
-            response = await connection.exchange(head, body, left, is_head=is_head)
+            response = await connection.exchange(
+                head, headers.body(callback), left, is_head=is_head
+            )
         except TimeoutError:
-            target.receiver.demote(address)
+            url.receiver.demote(address)
             return outcomes.timed_out(callback.timeout)
-        except Unanswered as error:
+        except NoAnswer as error:
             if isinstance(error, NothingCame):
                 self._connections.was_cut(connection)
-            return outcomes.unanswered(error, target.receiver.name(address))
+            return outcomes.unanswered(error, url.receiver.name(address))
         finally:
             self._connections.give_back(connection)
-        return outcomes.answered(response, target.url, self._clock, self._since(started))
+        return outcomes.answered(response, url.parsed, self._clock, self._since(started))
 
-    def _held_back(self, is_mine: Callable[[], bool]) -> Outcome | None:
-        """Why nothing may be sent any more, if so."""
-        if self._closed:
-            return _CLOSED
-        return None if is_mine() else _UNSENT
+    def _may_send(self, is_mine: Callable[[], bool]) -> bool:
+        return not self._closed and is_mine()
 
     def _left(self, callback: HttpCallback, started: float) -> float:
         """How many seconds of the callback's timeout are left."""
         return callback.timeout / 1000 - (self._clock.monotonic() - started)
 
-    def _target(self, text: str) -> _Target:
+    def _parsed(self, text: str) -> _ParsedUrl:
         """A URL, parsed, and its receiver."""
-        known = self._targets.get(text)
+        known = self._urls.get(text)
         if known is None:
             url = Url(text)
             receiver = self._receivers.get(url.origin_ascii)
@@ -185,23 +198,9 @@ class HttpSender:
                 receiver = Receiver(url)
                 _make_room(self._receivers, self._most_receivers)
                 self._receivers[url.origin_ascii] = receiver
-            _make_room(self._targets, self._most_receivers)
-            known = self._targets[text] = _Target(url, receiver, *_asked(url))
+            _make_room(self._urls, self._most_receivers)
+            known = self._urls[text] = _ParsedUrl(url, receiver, *_asked(url))
         return known
-
-    def _refusal(self, receiver: Receiver, answer: Answer | None, waited: Millis) -> Outcome | None:
-        """Why the receiver cannot or may not be called at any of its addresses, if so."""
-        if answer is None or answer.error is not None:
-            reason = answer.error if answer else f"no answer within {format_duration(waited)}"
-            text = f"cannot resolve host {receiver.host}: {reason}"
-            return Outcome(kind=Kind.DNS, error=text, retryable=True)
-        receiver.judge(answer, self._egress)
-        if receiver.addresses:
-            return None
-        address = answer.addresses[0]
-        which = address if receiver.literal else f"{address}, the address of {receiver.host},"
-        text = f"{which} may not be called; the operator can permit it with {EGRESS_VARIABLE}"
-        return Outcome(kind=Kind.EGRESS, error=text)
 
     def _since(self, started: float) -> Millis:
         return round(1000 * (self._clock.monotonic() - started))

@@ -12,8 +12,11 @@ from http import HTTPStatus
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis, from_datetime
-from duetime.delivery.connection import BrokeOff, GivenUp, NotHttp, Response, Unanswered
-from duetime.delivery.connections import TlsFailed
+from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
+from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
+from duetime.delivery.opening import TlsFailed
+from duetime.delivery.receiver import Receiver
+from duetime.delivery.resolver import Answer
 from duetime.durations import format_duration
 from duetime.model import Kind, Outcome
 
@@ -64,6 +67,20 @@ def timed_out(timeout: Millis) -> Outcome:
     return _failed(Kind.TIMEOUT, f"no answer within {format_duration(timeout)}")
 
 
+def unresolved(host: str, answer: Answer | None, waited: Millis) -> Outcome:
+    """The outcome where a host has no address, or none was found within this time."""
+    reason = answer.error if answer else f"no answer within {format_duration(waited)}"
+    return _failed(Kind.DNS, f"cannot resolve host {host}: {reason}")
+
+
+def not_permitted(receiver: Receiver, answer: Answer) -> Outcome:
+    """The outcome where a receiver may be called at none of its addresses."""
+    address = answer.addresses[0]
+    which = address if receiver.literal else f"{address}, the address of {receiver.host},"
+    text = f"{which} may not be called; the operator can permit it with {EGRESS_VARIABLE}"
+    return Outcome(kind=Kind.EGRESS, error=text)
+
+
 def not_connected(error: OSError | TlsFailed, at: str, within: float) -> Outcome:
     """The outcome where no connection to ``at`` was made, so that nothing was sent.
 
@@ -82,7 +99,7 @@ def not_connected(error: OSError | TlsFailed, at: str, within: float) -> Outcome
     return _failed(Kind.NETWORK, f"cannot connect to {at}: {error}")
 
 
-def unanswered(error: Unanswered, at: str) -> Outcome:
+def unanswered(error: NoAnswer, at: str) -> Outcome:
     """The outcome where a request was sent to ``at`` and got no whole answer."""
     if isinstance(error, GivenUp):
         return _failed(Kind.LOST, "this node stopped before the answer came")

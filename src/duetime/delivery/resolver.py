@@ -20,6 +20,9 @@ _THREADS = 64
 
 _PASSING = frozenset({socket.EAI_AGAIN, socket.EAI_MEMORY, getattr(socket, "EAI_SYSTEM", None)})
 
+_KEEP_FOR = 30.0  # seconds to remember an answer: a name that moves is followed within these
+_USE_STALE_FOR = 600.0  # seconds beyond that, while there is no new one
+_SHORTEST_FAILURE = 2.0  # seconds to remember a failure: a name may have just been made
 _PATIENCE = 1.0  # seconds to wait for a new answer where there is an old one
 _LONGEST_FAILURE = 30.0  # seconds to remember one
 
@@ -53,16 +56,10 @@ class Resolver:
         clock: Clock,
         lookup: Lookup = system_lookup,
         *,
-        keep_for: float = 30.0,
-        keep_failure_for: float = 2.0,
-        use_stale_for: float = 600.0,
         size: int = 4096,
     ) -> None:
         self._clock = clock
         self._lookup = lookup
-        self._keep_for = keep_for
-        self._keep_failure_for = keep_failure_for
-        self._use_stale_for = use_stale_for
         self._size = size
         self._answers: dict[str, Answer] = {}
         self._pending: dict[str, asyncio.Event] = {}
@@ -101,13 +98,13 @@ class Resolver:
         if answer is None or answer.error is not None:
             return None
         age = self._clock.monotonic() - answer.found_at
-        return answer if age < self._keep_for + self._use_stale_for else None
+        return answer if age < _KEEP_FOR + _USE_STALE_FOR else None
 
     def _keep(self, host: str, done: asyncio.Future[list[str]], since: float) -> None:
         now = self._clock.monotonic()
         # A failure that took long to find out is believed for as long, so that names that are dead
         # do not keep the threads from those that are not.
-        believed = min(max(now - since, self._keep_failure_for), _LONGEST_FAILURE)
+        believed = min(max(now - since, _SHORTEST_FAILURE), _LONGEST_FAILURE)
         stale = self._stale(host)
         if stale is not None and _is_passing(done):
             stale.until = now + believed
@@ -122,7 +119,7 @@ class Resolver:
         elif not (addresses := tuple(done.result())):
             error = "it has no address"
         self._answers.pop(host, None)
-        until = now + (self._keep_for if error is None else believed)
+        until = now + (_KEEP_FOR if error is None else believed)
         self._answers[host] = Answer(addresses, error, now, until)
         if len(self._answers) > self._size:
             del self._answers[next(iter(self._answers))]  # the one that was looked up longest ago

@@ -12,34 +12,30 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from duetime.clock import Clock, Millis
+from duetime.clock import Clock, Millis, sleep
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.committer import Committer
+from duetime.engine.departures import Departures
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
 from duetime.engine.janitor import Janitor
-from duetime.engine.loop import Loop, Trouble
+from duetime.engine.loop import Loop, Step, Trouble
 from duetime.engine.members import Members, always_admitted
+from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.model import Timer
-from duetime.nodes import NodeStatus
-from duetime.service import EngineStatus
-from duetime.stores import News, Store, Waking
+from duetime.nodes import EngineStatus, NodeStatus
+from duetime.stores import News, Store
 
 log = logging.getLogger("duetime.engine")
 
-# A part that has made no pass for so long, in seconds, is not alive.
+# A part whose next pass is overdue for so long, in seconds, is not alive: it hangs in a call. One
+# whose call fails is alive, for it tries again.
 STALLED = 15.0
-
-# How long, in seconds, a callback that was told to end may take to do so.
-LAST_CHANCE = 1.0
-
-# A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
-IMMINENT: Millis = 20
 
 
 class Engine:
@@ -64,9 +60,19 @@ class Engine:
     ) -> None:
         self._store = store
         self._clock = clock
+        trouble = Trouble(clock)
+        self._dispatching = Loop("dispatcher", clock, trouble)
+        self._reading = Loop("reader", clock, trouble, then=self._dispatching.wake)
+        self._committing = Loop("committer", clock, trouble)
+        self._inheriting = Loop("heir", clock, trouble, then=self._dispatching.wake)
+        self._telling = Loop("herald", clock, trouble)
+        self._cleaning = Loop("janitor", clock, trouble)
         self.agenda = Agenda()
         self.targets = Targets(
-            per_target=target_concurrency, total=max_in_flight, on_room=self._on_room
+            per_target=target_concurrency,
+            total=max_in_flight,
+            on_room=self._reading.wake,
+            on_free_place=self._dispatching.wake,
         )
         self.members = Members(
             node,
@@ -77,82 +83,70 @@ class Engine:
             on_death=self._on_death,
             readmit=readmit,
         )
+        self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
         self.is_barred = asyncio.Event()  # it may not go on: all that is left is to stop
         self.committer = Committer(
             store,
             clock,
             claim_for=claim_for,
-            lease=lambda: self.members.lease,
+            members=self.members,
             on_written=self.notice,
-            wake=self._on_outcomes,
+            wake=self._committing.wake,
         )
-        self.herald = Herald(store, wake=self._on_news)
-        self.reader = Reader(
-            store,
-            clock,
-            self.agenda,
-            shards=lambda: self.members.shards,
-            is_in_hand=self._is_in_hand,
-            turned_away=lambda: self.targets.turned_away,
-            recalled=self.targets.recalled,
-            pass_on=self.herald.tell,
-            poll_every=poll_every,
-        )
-        self.heir = Heir(
-            store,
-            clock,
-            self.agenda,
-            shards=lambda: self.members.shards,
-            is_in_hand=self._is_in_hand,
-            still_dead=self.members.still_dead,
-        )
+        self.departures = Departures(clock, sender, targets=self.targets, committer=self.committer)
         self.dispatcher = Dispatcher(
             node,
             store,
             sender,
             clock,
             agenda=self.agenda,
+            members=self.members,
             targets=self.targets,
             committer=self.committer,
+            departures=self.departures,
             claim_for=claim_for,
-            lease=lambda: self.members.lease,
-            on_free_place=self._on_free_place,
         )
-        self.janitor = Janitor(
-            store, clock, shards=lambda: self.members.shards, retention=retention
+        self.herald = Herald(store, wake=self._telling.wake)
+        self.reader = Reader(
+            store,
+            clock,
+            self.agenda,
+            members=self.members,
+            targets=self.targets,
+            herald=self.herald,
+            is_in_hand=self.dispatcher.is_in_hand,
+            poll_every=poll_every,
         )
-        trouble = Trouble(clock)
-        self._reading = Loop("reader", self._read, clock, trouble)
-        self._dispatching = Loop("dispatcher", self.dispatcher.step, clock, trouble)
-        self._committing = Loop("committer", self._commit, clock, trouble)
-        self._meeting = Loop(
-            "members", self._meet, clock, trouble, longest_pause=self.members.beat_every
+        self.notices = Notices(
+            clock,
+            self.agenda,
+            members=self.members,
+            herald=self.herald,
+            reader=self.reader,
+            wake=self._dispatching.wake,
         )
-        self._inheriting = Loop("heir", self._inherit, clock, trouble)
-        self._telling = Loop("herald", self.herald.step, clock, trouble)
-        self._cleaning = Loop("janitor", self.janitor.step, clock, trouble)
-        self._is_starting = True  # timers that are due; False at the end of a stop
-        self._loops = [
-            self._reading,
-            self._dispatching,
-            self._committing,
-            self._meeting,
-            self._inheriting,
-            self._telling,
-            self._cleaning,
-        ]
+        self.heir = Heir(
+            store,
+            clock,
+            self.agenda,
+            members=self.members,
+            is_in_hand=self.dispatcher.is_in_hand,
+            wake=self._inheriting.wake,
+        )
+        self.janitor = Janitor(store, clock, members=self.members, retention=retention)
+        self._steps: dict[Loop, Step] = {
+            self._reading: self.reader.step,
+            self._dispatching: self.dispatcher.step,
+            self._committing: self.committer.gather,
+            self._meeting: self._meet,
+            self._inheriting: self.heir.step,
+            self._telling: self.herald.step,
+            self._cleaning: self.janitor.step,
+        }
 
     def notice(self, timer: Timer) -> None:
-        """Take note of a timer that was just written, so that it need not be found by a poll.
-
-        One that another node looks after is passed on, unless it is due before that could hear.
-        """
-        if self._is_left_to_others(timer):
-            self.agenda.forget(timer.id)
-            if timer.wake_at is not None and self.reader.is_near(timer.wake_at):
-                self.herald.tell(Waking.of(timer))
-        elif self.reader.notice(timer) and self.agenda.next_at() == timer.wake_at:
-            self._dispatching.wake()
+        """Take note of a timer that was just written, so that it need not be found by a poll."""
+        self.notices.notice(timer)
 
     def status(self) -> EngineStatus:
         """How it is doing."""
@@ -160,7 +154,7 @@ class Engine:
         due = (self.agenda.next_at(), self.targets.oldest_waiting())
         oldest = min((at for at in due if at is not None), default=now)
         return EngineStatus(
-            alive=all(loop.is_late_by() < STALLED for loop in self._loops),
+            alive=all(loop.is_late_by() < STALLED for loop in self._steps),
             writable=self.members.is_writing,
             behind_ms=max(now - oldest, 0),
         )
@@ -192,43 +186,43 @@ class Engine:
         if not self.members.is_writing:
             raise StoreUnavailable("this node's record could not be written")
 
-    async def go(self) -> None:
+    async def leave_no_trace(self) -> None:
         """Take away all that shows that this node is there: it has ended, or never came in."""
         with suppress(StoreError):
-            await self.members.go()
+            await self.members.leave_no_trace()
 
     async def run(self) -> None:
         """Work until stopped."""
         self._store.listen(self.hear)
         async with asyncio.TaskGroup() as group:
-            for loop in self._loops:
-                group.create_task(loop.run(), name=loop.part)
+            for loop, step in self._steps.items():
+                group.create_task(loop.run(step), name=loop.part)
 
     async def stop(self, drain_for: float) -> None:
         """Hand over to the other nodes, then claim nothing more, finish what is under way within
         the time given, and hand back the rest.
 
-        ``run`` returns once this is done. To ``go`` is what remains, when nothing else of this
-        node works on the store any more.
+        ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
+        of this node works on the store any more.
         """
         for loop in (self._cleaning, self._inheriting, self._meeting):
             loop.stop()
         if not self.members.is_alone:
             drain_for -= await self._hand_over(drain_for)
-        self._is_starting = False
+        self.notices.is_starting = False
         for loop in (self._reading, self._dispatching):
             loop.stop()
         await self._clock.wait(self._dispatching.ended, drain_for)
         await self._leave(drain_for)
         with suppress(StoreError):
             await self.dispatcher.stop()
-        await self._finish_under_way(drain_for)
+        await self.departures.finish(drain_for)
         await self._leave(drain_for)  # if the store has failed so far
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
-        await self._write_the_rest()
+        await self.committer.write_the_rest()
         self._telling.stop()
-        await self._tell_the_rest()
+        await self.herald.tell_the_rest()
 
     async def _hand_over(self, drain_for: float) -> float:
         """Leave, and go on until the others have taken over; answers how long that took.
@@ -238,7 +232,7 @@ class Engine:
         began_at = self._clock.monotonic()
         if await self._leave(drain_for):
             overlap = min(self.members.handover_time, drain_for / 2)
-            await self._clock.wait(asyncio.Event(), overlap)
+            await sleep(self._clock, overlap)
         return min(self._clock.monotonic() - began_at, drain_for)
 
     async def _leave(self, drain_for: float) -> bool:
@@ -248,47 +242,6 @@ class Engine:
             with suppress(StoreError):
                 await self.members.leave(drain_for)
         return self.members.has_left
-
-    async def _tell_the_rest(self) -> None:
-        with suppress(StoreError):
-            while await self.herald.step() == 0:
-                pass
-
-    async def _write_the_rest(self) -> None:
-        for pause in (0.2, 1.0, 3.0, None):
-            try:
-                while self.committer.has_unwritten:
-                    await self.committer.step()
-            except StoreError as error:
-                if pause is not None:
-                    await self._clock.wait(asyncio.Event(), pause)
-                    continue
-                log.warning(
-                    "the store is failing (%s): %d claims could not be handed back; "
-                    "they will be taken up when they run out",
-                    error,
-                    len(self.committer),
-                )
-            return
-
-    async def _finish_under_way(self, seconds: float) -> None:
-        tasks = [claim.task for claim in self.committer.under_way if claim.task is not None]
-        if not tasks:
-            return
-        log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, len(tasks))
-        all_ended = asyncio.Event()
-        waiting = asyncio.ensure_future(asyncio.wait(tasks))
-        waiting.add_done_callback(lambda _: all_ended.set())
-        if not await self._clock.wait(all_ended, seconds):
-            handed_back = [task for task in tasks if task.cancel()]
-            log.info("stopping: handing back %d callbacks", len(handed_back))
-            await self._clock.wait(all_ended, LAST_CHANCE)
-        waiting.cancel()
-
-    async def _read(self) -> float:
-        pause = await self.reader.step()
-        self._dispatching.wake()
-        return pause
 
     async def _meet(self) -> float:
         before = self.members.shards
@@ -303,44 +256,5 @@ class Engine:
         self._dispatching.wake()  # it sleeps while there is no lease
         return pause
 
-    async def _inherit(self) -> float:
-        pause = await self.heir.step()
-        self._dispatching.wake()
-        return pause
-
-    async def _commit(self) -> float:
-        if (pause := self.committer.gathering()) > 0:
-            return pause
-        return await self.committer.step()
-
-    def _on_outcomes(self) -> None:
-        self._committing.wake()
-
     def _on_death(self, dead: dict[str, Millis]) -> None:
         self.heir.inherit(dead)
-        self._inheriting.wake()
-
-    def _on_news(self) -> None:
-        self._telling.wake()
-
-    def _on_room(self) -> None:
-        self.reader.call()
-        self._reading.wake()
-
-    def _on_free_place(self) -> None:
-        if self.dispatcher.is_full or self.targets.has_serveable():
-            self._dispatching.wake()
-
-    def _is_left_to_others(self, timer: Timer) -> bool:
-        if self.members.is_mine(timer.id):
-            return False
-        if timer.wake_at is None or not self._is_starting:
-            return True
-        return timer.wake_at > self._clock.now() + IMMINENT
-
-    def _is_in_hand(self, id_: str, version: int) -> bool:
-        return (
-            self.committer.holds(id_)
-            or self.dispatcher.is_claiming(id_)
-            or self.targets.is_waiting(id_, version)
-        )

@@ -17,11 +17,9 @@ from duetime.clock import Millis
 from duetime.model import Timer
 
 LATE: Millis = 1_000  # later than this when it is found: it belongs to the backlog
-
-
-CAPACITY = 20_000  # timers in a lane
-MOST_BYTES = 64 * 1024 * 1024  # of heavy ones
-LIGHT = 8 * 1024
+CAPACITY = 20_000  # timers in a lane: many pages of the reader's, so that it seldom finds no room
+MOST_BYTES = 64 * 1024 * 1024  # in a lane, of heavy ones and light; no more heavy ones then
+LIGHT = 8 * 1024  # bytes: as many of these as a lane takes are 160 MB, so they need no such limit
 
 
 class _Lane:

@@ -5,54 +5,30 @@ under way. Both are changes of the same rows by the same node, so one pass does 
 never race each other.
 """
 
-import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from duetime import model
-from duetime.clock import Clock, Millis
-from duetime.engine.lease import Lease
-from duetime.model import Kind, Outcome, Status, Timer
+from duetime.clock import Clock, Millis, sleep
+from duetime.engine.claim import Claim
+from duetime.engine.members import Members
+from duetime.errors import StoreError
+from duetime.model import Kind, Outcome, Timer
 from duetime.stores import Change, Store
+
+log = logging.getLogger("duetime.engine")
 
 # How long, in seconds, the first outcome of a batch waits for more to share its write.
 GATHER_FOR = 0.02
 
+LARGEST = 500  # outcomes in one write, as many as the dispatcher claims in one
+ENOUGH = LARGEST // 2  # outcomes that wait for no more
 
-class Claim(msgspec.Struct):
-    """An attempt that this node has begun and not yet written down."""
-
-    timer: Timer  # as stored, executing
-    holds_until: float  # on the monotonic clock; later than that, nothing may be sent
-    lease: Lease = msgspec.field(default_factory=Lease)  # under which it was made, or renewed
-    task: asyncio.Task[None] | None = None
-    outcome: Outcome | None = None
-
-    def may_be_sent(self, now: Millis, monotonic: float) -> bool:
-        """Tell whether nobody else can have taken it up.
-
-        The wall clock is asked as well: on a machine that was suspended, the other one may have
-        stood still.
-        """
-        has_run_out = self.timer.wake_at is not None and now >= self.timer.wake_at
-        return monotonic < self.holds_until and self.lease.holds(monotonic) and not has_run_out
-
-    def is_as_stored(self, stored: Timer) -> bool:
-        """Tell whether this very claim has landed: of this version, with what it says to send."""
-        return stored.version == self.timer.version and self.is_same_attempt(stored)
-
-    def is_same_attempt(self, stored: Timer | None) -> bool:
-        """Tell whether the stored row still is this claim, whatever its version."""
-        return (
-            stored is not None
-            and stored.status is Status.EXECUTING
-            and stored.progress.claimed_by == self.timer.progress.claimed_by
-            and stored.progress.attempt == self.timer.progress.attempt
-            and stored.progress.occurrence == self.timer.progress.occurrence
-        )
+# How long, in seconds, a node that is stopping waits for a store that is failing, before each of
+# the last tries. What is not handed back then comes late: its claim must run out first.
+LAST_PAUSES = (0.2, 1.0, 3.0)
 
 
 class Committer:
@@ -64,19 +40,17 @@ class Committer:
         clock: Clock,
         *,
         claim_for: Millis,
-        lease: Callable[[], Lease],
+        members: Members,
         on_written: Callable[[Timer], None],
         wake: Callable[[], None],
-        largest: int = 500,
     ) -> None:
         self._store = store
         self._clock = clock
         self._claim_for = claim_for
-        self._lease = lease
+        self._members = members
         self._on_written = on_written
         self._wake = wake
-        self._largest = largest
-        self._enough = largest // 2  # outcomes that wait for no more
+        self._look_every = claim_for / 8000  # seconds, for claims that must be renewed
         self._claims: dict[str, Claim] = {}
         self._ended: deque[Claim] = deque()
         self._doubtful: list[Claim] = []  # a write of theirs failed: it may have landed
@@ -93,16 +67,6 @@ class Committer:
     def __len__(self) -> int:
         return len(self._claims)
 
-    @property
-    def under_way(self) -> list[Claim]:
-        """The claims whose attempt has not ended yet."""
-        return [claim for claim in self._claims.values() if claim.outcome is None]
-
-    @property
-    def has_unwritten(self) -> bool:
-        """Tell whether an outcome waits to be written."""
-        return bool(self._ended)
-
     def end(self, claim: Claim, outcome: Outcome) -> None:
         """Note down how an attempt ended, to be written in the next pass."""
         claim.outcome = outcome
@@ -110,15 +74,21 @@ class Committer:
         if len(self._ended) == 1:
             self._write_at = self._clock.monotonic() + GATHER_FOR
             self._wake()
-        elif len(self._ended) == self._enough:
+        elif len(self._ended) == ENOUGH:
             self._wake()
 
-    def gathering(self) -> float:
+    async def gather(self) -> float:
+        """Let outcomes gather for a moment before they are written: the step of its loop."""
+        if (pause := self._gathering()) > 0:
+            return pause
+        return await self.step()
+
+    def _gathering(self) -> float:
         """For how many more seconds it pays to gather outcomes before writing them.
 
         Nobody waits for this write, and a fuller batch costs hardly more than a small one.
         """
-        if not self._ended or len(self._ended) >= self._enough:
+        if not self._ended or len(self._ended) >= ENOUGH:
             return 0
         return self._write_at - self._clock.monotonic()
 
@@ -127,32 +97,52 @@ class Committer:
         if self._doubtful:
             await self._look_again()
         now = self._clock.now()
-        ended = [self._ended.popleft() for _ in range(min(len(self._ended), self._largest))]
+        ended = [self._ended.popleft() for _ in range(min(len(self._ended), LARGEST))]
         ended = [claim for claim in ended if self._claims.get(claim.timer.id) is claim]
-        renewed = self._claims_to_renew()
-        changes = [self._finishing(claim, now) for claim in ended]
-        changes += [
-            Change(claim.timer, model.renew(claim.timer, now, self._claim_for)) for claim in renewed
+        finishing = [(claim, self._finishing(claim, now)) for claim in ended]
+        renewing = [
+            (claim, Change(claim.timer, model.renew(claim.timer, now, self._claim_for)))
+            for claim in self._claims_to_renew()
         ]
-        if changes:
-            await self._write(ended, renewed, changes)
-        return 0 if self._ended else self._claim_for / 8000
+        if finishing or renewing:
+            await self._write(finishing, renewing)
+        return 0 if self._ended else self._look_every
 
-    async def _write(self, ended: list[Claim], renewed: list[Claim], changes: list[Change]) -> None:
-        asked_at, lease = self._clock.monotonic(), self._lease()
+    async def write_the_rest(self) -> None:
+        """Write all outcomes, however few: this node is stopping."""
+        for pause in (*LAST_PAUSES, None):
+            try:
+                while self._ended:
+                    await self.step()
+            except StoreError as error:
+                if pause is not None:
+                    await sleep(self._clock, pause)
+                    continue
+                log.warning(
+                    "the store is failing (%s): %d claims could not be handed back; "
+                    "they will be taken up when they run out",
+                    error,
+                    len(self),
+                )
+            return
+
+    async def _write(
+        self, finishing: list[tuple[Claim, Change]], renewing: list[tuple[Claim, Change]]
+    ) -> None:
+        asked_at, lease = self._clock.monotonic(), self._members.lease
+        asked = finishing + renewing
         try:
-            won = await self._store.apply(changes)
+            won = await self._store.apply([change for _, change in asked])
         except Exception:  # whatever it was, the write may have landed
-            self._doubtful += ended + renewed
-            self._ended.extendleft(reversed(ended))
+            self._doubtful += [claim for claim, _ in asked]
+            self._ended.extendleft(claim for claim, _ in reversed(finishing))
             raise
-        for claim, change, is_ours in zip(ended, changes, won, strict=False):
+        answers = iter(won)  # to those that finish first, then to the others
+        for (claim, change), is_ours in zip(finishing, answers, strict=False):
             self._let_go(claim)
             if is_ours:
                 self._on_written(change.new)
-        for claim, change, is_ours in zip(
-            renewed, changes[len(ended) :], won[len(ended) :], strict=True
-        ):
+        for (claim, change), is_ours in zip(renewing, answers, strict=True):
             if is_ours:
                 claim.timer = change.new
                 claim.holds_until = asked_at + self._claim_for / 1000
@@ -176,9 +166,13 @@ class Committer:
         now = self._clock.monotonic()
         if now < self._renew_at:
             return []
-        self._renew_at = now + self._claim_for / 8000
+        self._renew_at = now + self._look_every
         half_over = now + self._claim_for / 2000
-        return [claim for claim in self.under_way if now < claim.holds_until < half_over]
+        return [
+            claim
+            for claim in self._claims.values()
+            if claim.outcome is None and now < claim.holds_until < half_over
+        ]
 
     async def _look_again(self) -> None:
         """Find out what became of the claims whose last write failed."""

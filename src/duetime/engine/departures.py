@@ -1,17 +1,30 @@
-"""Departures hold what is claimed already until its receiver has a place free.
+"""Departures carry what is claimed to its sender, as soon as its receiver has a place free.
 
 A claim costs a commit, so while a receiver takes callbacks quickly they are claimed in batches,
 somewhat ahead. What has not left after a moment is handed back, and can be cancelled again.
 """
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
 
 from duetime.clock import Clock
-from duetime.engine.committer import Claim
+from duetime.delivery import Sender
+from duetime.engine.claim import Claim
+from duetime.engine.committer import Committer
+from duetime.engine.targets import Targets
+from duetime.model import Kind, Outcome
 
-LONGEST_WAIT = 1.0  # seconds that a claim waits for a place
+log = logging.getLogger("duetime.engine")
+
+LONGEST_WAIT = 1.0  # seconds that a claim waits for a place; nobody can cancel it meanwhile
+
+# How long, in seconds, a callback that was told to end may take to do so. It has nothing to wait
+# for then, so one that takes longer hangs, and must not keep the process from ending.
+LAST_CHANCE = 1.0
+
+_NOT_STARTED = Outcome(kind=Kind.UNSENT)
+_STOPPED = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
 
 
 class Departures:
@@ -22,26 +35,31 @@ class Departures:
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        *,
-        places: Callable[[str], int],
-        deliver: Callable[[str, Claim], Awaitable[None]],
+        self, clock: Clock, sender: Sender, *, targets: Targets, committer: Committer
     ) -> None:
         self._clock = clock
-        self._places_of = places
-        self._deliver = deliver
+        self._sender = sender
+        self._targets = targets
+        self._committer = committer
+        self._tasks: set[asyncio.Task[None]] = set()
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
 
     def depart(self, name: str, claim: Claim) -> None:
         """Deliver a claim as soon as its receiver has a place free."""
+        self._committer.hold(claim)
         ready = self._ready.get(name)
         if ready is None:
             ready = self._ready[name] = deque()
         ready.append((self._clock.monotonic(), claim))
-        if self._places.get(name, 0) < self._places_of(name):
+        if self._places.get(name, 0) < self._targets.places(name):
             self._start(name)
+
+    def hand_back(self, waited: float = LONGEST_WAIT) -> None:
+        """Make what has waited for so long pending again, as if it had not been claimed."""
+        for name, claim in self.take_back(waited):
+            self._committer.end(claim, _NOT_STARTED)
+            self._targets.leave(name, claim.timer)
 
     def take_back(self, waited: float = LONGEST_WAIT) -> list[tuple[str, Claim]]:
         """Take out what has waited for so long."""
@@ -54,24 +72,39 @@ class Departures:
                 del self._ready[name]
         return taken
 
+    async def finish(self, seconds: float) -> None:
+        """Wait for the callbacks under way; what has not ended after so long is given up."""
+        tasks = list(self._tasks)
+        if not tasks:
+            return
+        log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, len(tasks))
+        all_ended = asyncio.Event()
+        waiting = asyncio.ensure_future(asyncio.wait(tasks))
+        waiting.add_done_callback(lambda _: all_ended.set())
+        if not await self._clock.wait(all_ended, seconds):
+            given_up = [task for task in tasks if task.cancel()]
+            log.info("stopping: handing back %d callbacks", len(given_up))
+            await self._clock.wait(all_ended, LAST_CHANCE)
+        waiting.cancel()
+
     def _start(self, name: str) -> None:
         # It is given its first claim at once: what a place was found for is not taken back.
         self._places[name] = self._places.get(name, 0) + 1
         _, claim = self._ready[name].popleft()
-        claim.task = asyncio.create_task(self._work(name, claim))
+        task = asyncio.create_task(self._work(name, claim))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _work(self, name: str, claim: Claim) -> None:
-        task = claim.task
         try:
             await self._deliver(name, claim)
             while ready := self._ready.get(name):
-                places = self._places_of(name)
+                places = self._targets.places(name)
                 if self._places[name] > places:
                     break  # it has lost some; there are others to go on
                 if self._places[name] < places and len(ready) > 1:
                     self._start(name)
                 _, claim = ready.popleft()
-                claim.task = task
                 await self._deliver(name, claim)
         finally:
             self._places[name] -= 1
@@ -79,3 +112,14 @@ class Departures:
                 del self._places[name]
                 if not self._ready.get(name):
                     self._ready.pop(name, None)
+
+    async def _deliver(self, name: str, claim: Claim) -> None:
+        outcome = _STOPPED
+        try:
+            outcome = await self._sender.send(
+                claim.timer,
+                lambda: claim.may_be_sent(self._clock.now(), self._clock.monotonic()),
+            )
+        finally:
+            self._committer.end(claim, outcome)
+            self._targets.end(name, claim.timer, outcome.kind)

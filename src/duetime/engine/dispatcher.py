@@ -1,19 +1,18 @@
-"""The dispatcher starts what is due: it claims timers in batches and hands each to its sender.
+"""The dispatcher starts what is due: it claims timers in batches, and lets depart what was won.
 
 A claim is a compare-and-set of the row to ``executing``. Whoever wins it may send, until the
 claim runs out on its own monotonic clock, or the lease under which it was made; whoever loses it
 does nothing.
 """
 
-from collections.abc import Callable
-
 from duetime import model
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
-from duetime.engine.committer import Claim, Committer
+from duetime.engine.claim import Claim
+from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
-from duetime.engine.lease import Lease
+from duetime.engine.members import Members
 from duetime.engine.targets import Targets
 from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
@@ -21,7 +20,7 @@ from duetime.stores import Change, Store
 # The wall clock may be set: never sleep longer than this on what it said.
 LONGEST_SLEEP = 1.0
 
-_NOT_STARTED = Outcome(kind=Kind.UNSENT, error="its receiver had no place free")
+LARGEST = 500  # timers claimed in one write
 
 
 class Dispatcher:
@@ -35,42 +34,38 @@ class Dispatcher:
         clock: Clock,
         *,
         agenda: Agenda,
+        members: Members,
         targets: Targets,
         committer: Committer,
+        departures: Departures,
         claim_for: Millis,
-        lease: Callable[[], Lease],
-        on_free_place: Callable[[], None],
-        largest: int = 500,
     ) -> None:
         self._node = node
         self._store = store
         self._sender = sender
         self._clock = clock
         self._agenda = agenda
+        self._members = members
         self._targets = targets
         self._committer = committer
+        self._departures = departures
         self._claim_for = claim_for
-        self._lease = lease
-        self._on_free_place = on_free_place
-        self._largest = largest
-        self._departures = Departures(clock, places=targets.places, deliver=self._deliver)
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
-        self.is_full = False
 
     async def step(self) -> float:
         """Claim a batch of what is due, and start sending what was won."""
         if self._doubtful:
             await self._look_again()
-        self._hand_back(self._departures.take_back())
-        if not self._lease().holds(self._clock.monotonic()):
+        self._departures.hand_back()
+        if not self._members.lease.holds(self._clock.monotonic()):
             return LONGEST_SLEEP  # nothing could be sent; the next heartbeat wakes us
         now = self._clock.now()
-        room = min(self._targets.free, self._largest)
+        room = min(self._targets.free, LARGEST)
         begun = self._targets.next_waiting(room)
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        for timer in self._agenda.take(now, self._largest - len(begun)):
+        for timer in self._agenda.take(now, LARGEST - len(begun)):
             name = self._sender.target(timer.spec.callback)
             if self._targets.begin(name, timer):
                 begun.append((name, timer))
@@ -79,32 +74,33 @@ class Dispatcher:
         return self._pause()
 
     def _pause(self) -> float:
-        self.is_full = self._targets.free <= 0  # a place that becomes free wakes us
-        if not self.is_full and self._targets.has_serveable():
-            return 0
+        if self._targets.free > 0 and self._targets.has_serveable():
+            return 0  # on a node that is full, the next place that becomes free wakes us
         next_at = self._agenda.next_at()
         if next_at is None:
             return LONGEST_SLEEP
         return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
 
     async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
-        holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._lease()
+        holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._members.lease
         changes = [self._starting(timer, now) for _, timer in begun]
+        claims = [
+            Claim(timer=change.new, holds_until=holds_until, lease=lease) for change in changes
+        ]
         self._claiming = {timer.id for _, timer in begun}
         try:
             won = await self._store.apply(changes)
         except Exception:  # whatever it was, the write may have landed
-            for (name, _), change in zip(begun, changes, strict=True):
-                self._doubt(name, Claim(timer=change.new, holds_until=holds_until, lease=lease))
+            for (name, _), claim in zip(begun, claims, strict=True):
+                self._doubt(name, claim)
             raise
         finally:
             self._claiming = set()
-        for (name, timer), change, is_ours in zip(begun, changes, won, strict=True):
-            if is_ours and change.new.status is Status.EXECUTING:
-                claim = Claim(timer=change.new, holds_until=holds_until, lease=lease)
-                self._depart(name, claim)
+        for (name, timer), claim, is_ours in zip(begun, claims, won, strict=True):
+            if is_ours and claim.timer.status is Status.EXECUTING:
+                self._departures.depart(name, claim)
             else:
-                self._give_back(name, timer)
+                self._targets.leave(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
         if timer.status is Status.EXECUTING:  # whoever claimed it is gone, or let the claim run out
@@ -125,47 +121,30 @@ class Dispatcher:
         """
         other = self._doubtful.get(claim.timer.id)
         if other is not None and other[1].timer.version > claim.timer.version:
-            self._give_back(name, claim.timer)
+            self._targets.leave(name, claim.timer)
             return
         if other is not None:
-            self._give_back(other[0], other[1].timer)
+            self._targets.leave(other[0], other[1].timer)
         self._doubtful[claim.timer.id] = (name, claim)
 
-    def is_claiming(self, id_: str) -> bool:
-        """Tell whether a claim of this timer is being written, or may have landed unheard."""
-        return id_ in self._claiming or id_ in self._doubtful
+    def is_in_hand(self, id_: str, version: int) -> bool:
+        """Tell whether a timer is past the agenda here, so that it need not be read again.
+
+        Its claim is held, or being written, or may have landed unheard; or it waits for a place.
+        """
+        return (
+            self._committer.holds(id_)
+            or id_ in self._claiming
+            or id_ in self._doubtful
+            or self._targets.is_waiting(id_, version)
+        )
 
     async def stop(self) -> None:
         """Hand back what was claimed and has not been started."""
-        self._hand_back(self._departures.take_back(0))
+        self._departures.hand_back(0)
         if self._doubtful:
             await self._look_again()
-            self._hand_back(self._departures.take_back(0))
-
-    def _hand_back(self, claims: list[tuple[str, Claim]]) -> None:
-        for name, claim in claims:
-            self._committer.end(claim, _NOT_STARTED)
-            self._give_back(name, claim.timer)
-
-    def _depart(self, name: str, claim: Claim) -> None:
-        self._committer.hold(claim)
-        self._departures.depart(name, claim)
-
-    async def _deliver(self, name: str, claim: Claim) -> None:
-        outcome = Outcome(kind=Kind.LOST, error="the node stopped before the answer came")
-        try:
-            outcome = await self._sender.send(
-                claim.timer,
-                lambda: claim.may_be_sent(self._clock.now(), self._clock.monotonic()),
-            )
-        finally:
-            self._committer.end(claim, outcome)
-            self._targets.end(name, claim.timer, outcome.kind)
-            self._on_free_place()
-
-    def _give_back(self, name: str, timer: Timer) -> None:
-        self._targets.leave(name, timer)
-        self._on_free_place()
+            self._departures.hand_back(0)
 
     async def _look_again(self) -> None:
         """Find out which of the claims whose write failed have landed."""
@@ -176,6 +155,6 @@ class Dispatcher:
             # copy of the timer that was read before it can have come this far, and lost.
             is_held = self._committer.holds(claim.timer.id)
             if timer is not None and claim.is_as_stored(timer) and not is_held:
-                self._depart(name, claim)
+                self._departures.depart(name, claim)
             else:  # the reader will come across it again
-                self._give_back(name, claim.timer)
+                self._targets.leave(name, claim.timer)

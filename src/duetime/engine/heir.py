@@ -7,11 +7,12 @@ anew under it. So before anything is taken up, the records are read once more: a
 still stands as it was has claimed nothing since.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
-from duetime.engine.reader import PORTION
+from duetime.engine.members import Members
+from duetime.engine.reader import PAGE, PORTION
 from duetime.model import Status, Timer
 from duetime.stores import Due, Store
 from duetime.stores.portions import portions
@@ -28,18 +29,17 @@ class Heir:
         clock: Clock,
         agenda: Agenda,
         *,
-        shards: Callable[[], Collection[int]],
+        members: Members,
         is_in_hand: Callable[[str, int], bool],
-        still_dead: Callable[[], Awaitable[Collection[str]]],
-        page: int = 1_000,
+        wake: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._agenda = agenda
-        self._shards = shards
+        self._members = members
         self._is_in_hand = is_in_hand
-        self._still_dead = still_dead
-        self._page = page
+        self._wake = wake
+        self._page = PAGE
         self._dead: frozenset[str] = frozenset()
         self._place = Due(0, "")
         self._until: Millis = 0
@@ -52,12 +52,13 @@ class Heir:
         now = self._clock.now()
         self._dead = frozenset(dead)
         self._place, self._until = Due(now, ""), now + 2 * max(dead.values(), default=0)
+        self._wake()
 
     async def step(self) -> float:
         """Look through a page of the due index."""
         if not self._dead:
             return IDLE
-        dead, shards = self._dead, self._shards()
+        dead, shards = self._dead, self._members.shards
         lines = await self._store.due(shards, self._place, self._until, self._page)
         claimed = [
             line
@@ -79,7 +80,7 @@ class Heir:
 
     async def _take_up(self, left: list[Timer]) -> None:
         """Put claims onto the agenda as due now; what finds no room runs out by itself."""
-        still_dead = await self._still_dead() if left else ()
+        still_dead = await self._members.still_dead() if left else ()
         now = self._clock.now()
         for timer in left:
             has_room = self._agenda.has_room_for(now, timer.weight, now)

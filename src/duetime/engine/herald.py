@@ -7,7 +7,9 @@ of the node that looks after it.
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
+from duetime.errors import StoreError
 from duetime.stores import News, Store, Waking
 
 MOST_WAITING = 10_000
@@ -37,3 +39,9 @@ class Herald:
             return IDLE
         await self._store.announce(News(tuple(self._waiting.popleft() for _ in range(count))))
         return 0 if self._waiting else IDLE
+
+    async def tell_the_rest(self) -> None:
+        """Announce all that has gathered, as long as the store does so: this node is stopping."""
+        with suppress(StoreError):
+            while await self.step() == 0:
+                pass

@@ -1,8 +1,7 @@
 """The janitor drops finished timers once they have been kept long enough."""
 
-from collections.abc import Callable, Collection
-
 from duetime.clock import Clock, Millis
+from duetime.engine.members import Members
 from duetime.stores import Store
 
 SWEEP_EVERY = 60.0
@@ -17,17 +16,17 @@ class Janitor:
         store: Store,
         clock: Clock,
         *,
-        shards: Callable[[], Collection[int]],
+        members: Members,
         retention: Millis | None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._shards = shards
+        self._members = members
         self._retention = retention
 
     async def step(self) -> float:
         """Drop one batch."""
-        shards = self._shards()
+        shards = self._members.shards
         if self._retention is None or not shards:
             return SWEEP_EVERY
         before = self._clock.now() - self._retention

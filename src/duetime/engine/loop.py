@@ -1,15 +1,20 @@
-"""A loop runs one part's step over and over: the only place that sleeps and catches.
+"""A loop runs one part's step over and over, sleeps between passes, and outlives their failures.
 
 A step does one pass and returns how many seconds later the next is wanted. Anything that it
-raises is logged here, once for as long as it goes on, and the step is tried again.
+raises is logged here, once for as long as it goes on, and the step is tried again. So no step
+sleeps, and one that catches a failure of the store raises it again. While a node stops there is
+no loop left to try again: its last tries are in the parts that make them.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from duetime.clock import Clock
 from duetime.errors import StoreError
+
+Step: TypeAlias = Callable[[], Awaitable[float]]
 
 log = logging.getLogger("duetime.engine")
 
@@ -47,21 +52,24 @@ class Trouble:
 
 
 class Loop:
-    """Runs one part of the engine."""
+    """Runs one part of the engine.
+
+    It is made before the part, so that others can be given its ``wake``.
+    """
 
     def __init__(
         self,
         part: str,
-        step: Callable[[], Awaitable[float]],
         clock: Clock,
         trouble: Trouble,
         *,
+        then: Callable[[], None] = lambda: None,
         longest_pause: float = LONGEST_PAUSE,
     ) -> None:
         self.part = part
-        self._step = step
         self._clock = clock
         self._trouble = trouble
+        self._then = then  # called after every pass that went well
         self._longest_pause = longest_pause  # after failures
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -82,25 +90,26 @@ class Loop:
         """For how many seconds the next pass has been overdue."""
         return self._clock.monotonic() - self._next_pass_by
 
-    async def run(self) -> None:
+    async def run(self, step: Step) -> None:
         """Make passes until told to stop."""
         self.ended.clear()
         try:
-            await self._run()
+            await self._run(step)
         finally:
             self.ended.set()
 
-    async def _run(self) -> None:
+    async def _run(self, step: Step) -> None:
         failures = 0
         while not self._stopping.is_set():
             self._woken.clear()
             try:
-                pause = await self._step()
+                pause = await step()
             except Exception as error:  # noqa: BLE001 - a part must outlive whatever goes wrong in it
                 self._trouble.began(self.part, error)
                 pause = min(FIRST_PAUSE * 2**failures, self._longest_pause)
                 failures = min(failures + 1, 10)
             else:
+                self._then()
                 self._trouble.ended(self.part)
                 failures = 0
             self._next_pass_by = self._clock.monotonic() + pause

@@ -171,7 +171,7 @@ class Members:
         """Take this node's record away, so that the others need not wait for it.
 
         What it has claimed stays its own: nobody takes a node for dead that has left. Whoever
-        must know that it still works finds a record of another kind, until it has gone.
+        must know that it still works finds a record of another kind, until it has left no trace.
         """
         self.is_leaving = True
         about = msgspec.structs.replace(
@@ -182,7 +182,7 @@ class Members:
         await self._store.put_record(None, leaving)  # it may be there, if this is not the first try
         await self._take_record_away()
 
-    async def go(self) -> None:
+    async def leave_no_trace(self) -> None:
         """Take away all that shows that this node was there: it does nothing more.
 
         It does so for nodes, too, that crashed when they were leaving.

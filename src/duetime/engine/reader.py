@@ -15,6 +15,9 @@ from collections.abc import Callable, Collection, Iterable
 from duetime import ids
 from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
+from duetime.engine.herald import Herald
+from duetime.engine.members import Members
+from duetime.engine.targets import Targets
 from duetime.errors import StoreError
 from duetime.model import Timer
 from duetime.stores import Due, Store, Waking
@@ -23,6 +26,8 @@ from duetime.stores.portions import portions
 # Behind every timer that wakes at its time: no id sorts after this.
 LAST_ID = "~"
 
+HORIZON: Millis = 5_000  # how far it reads ahead
+PAGE = 1_000  # lines of the due index that are read at once
 PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
 MOST_HEARD = 10_000  # lines of news that wait to be read
 
@@ -36,73 +41,59 @@ class Reader:
         clock: Clock,
         agenda: Agenda,
         *,
-        shards: Callable[[], Collection[int]],
+        members: Members,
+        targets: Targets,
+        herald: Herald,
         is_in_hand: Callable[[str, int], bool],
-        turned_away: Callable[[], int],
-        recalled: Callable[[], list[Waking]],
-        pass_on: Callable[[Waking], None],
         poll_every: float,
-        horizon: Millis = 5_000,
-        page: int = 1_000,
     ) -> None:
         self._store = store
         self._clock = clock
         self._agenda = agenda
-        self._shards = shards
+        self._members = members
+        self._targets = targets
+        self._herald = herald
         self._is_in_hand = is_in_hand
-        self._turned_away = turned_away
         self._turned_away_before = 0
-        self._recalled = recalled
-        self._pass_on = pass_on
         self._has_refused = False  # in this pass, for want of room
         self._poll_every = poll_every
-        self._horizon = horizon
-        self._page = page
+        self._page = PAGE
         self._read_shards: Collection[int] = ()
         self._ahead = Due(clock.now(), "")  # everything up to here has been read
-        self._until = self._ahead.wake_at + horizon  # what is written below this is noticed
+        self._until = self._ahead.wake_at + HORIZON  # what is written below this is noticed
         self._behind: Due | None = None
         self._heard: list[Waking] = []
         self._poll_at = -math.inf  # on the monotonic clock
-        self._is_called = False
 
-    def notice(self, timer: Timer) -> bool:
-        """Take note of a timer that was just written; tells whether it is on the agenda now."""
-        now = self._clock.now()
-        if timer.wake_at is None or timer.wake_at > self._until:
-            self._agenda.forget(timer.id)
-            return False
-        if not self._agenda.has_room_for(timer.wake_at, timer.weight, now):
-            return False  # memory stays bounded: it will be found when it is late
-        return self._agenda.put(timer, now)
+    def has_read(self, wake_at: Millis) -> bool:
+        """Tell whether what wakes then must be noticed: that stretch of time is read no more."""
+        return wake_at <= self._until
 
     def is_near(self, wake_at: Millis) -> bool:
         """Tell whether a timer wakes so soon that its reader may have read that stretch already."""
-        return wake_at <= self._clock.now() + self._horizon
+        return wake_at <= self._clock.now() + HORIZON
 
     def hear(self, lines: Iterable[Waking]) -> bool:
         """Take note of lines that were announced; tells whether they make a pass worth while."""
-        shards = self._shards()
+        shards = self._members.shards
         for line in lines:
-            is_read_already = line.wake_at <= self._until
-            if is_read_already and ids.shard_of(line.id) in shards and self._is_wanted(line):
+            if (
+                self.has_read(line.wake_at)
+                and ids.shard_of(line.id) in shards
+                and self._is_wanted(line)
+            ):
                 self._heard.append(line)
         del self._heard[MOST_HEARD:]
         return bool(self._heard)
 
-    def call(self) -> None:
-        """Ask for more than the news in the next pass."""
-        self._is_called = True
-
     async def step(self) -> float:
         """Read what was announced, and if it is time for it, look at the store as well."""
-        shards = self._shards()
+        shards = self._members.shards
         heard, self._heard = self._heard, []
-        has_time = self._clock.monotonic() < self._poll_at and not self._is_called
+        has_time = self._clock.monotonic() < self._poll_at and not self._targets.has_recalled
         if heard and has_time and shards is self._read_shards:
             await self._note_down(heard, self._clock.now())
         else:
-            self._is_called = False
             pause = await self._poll(shards, heard)
             self._poll_at = self._clock.monotonic() + pause
         return max(self._poll_at - self._clock.monotonic(), 0)
@@ -114,10 +105,10 @@ class Reader:
             self._change_shards(shards, now)
         if not shards:
             return self._poll_every  # a node that has just come; getting some wakes us
-        if self._ahead.wake_at > now + 2 * self._horizon:  # the wall clock was set back
+        if self._ahead.wake_at > now + 2 * HORIZON:  # the wall clock was set back
             self._ahead = Due(now, "")
         self._has_refused = False
-        await self._note_down(heard + self._recalled(), now)
+        await self._note_down(heard + self._targets.recalled(), now)
         try:
             more_behind = await self._look_behind(now, shards)
         except StoreError:
@@ -125,9 +116,9 @@ class Reader:
             await self._read_ahead(now, shards)
             raise
         more_ahead = await self._read_ahead(now, shards)
-        if self._turned_away() != self._turned_away_before:
+        if self._targets.turned_away != self._turned_away_before:
             # A receiver is choking on its backlog: reading that again and again helps nobody.
-            self._turned_away_before = self._turned_away()
+            self._turned_away_before = self._targets.turned_away
             return self._poll_every / 10
         if more_behind or more_ahead:
             return 0
@@ -142,7 +133,9 @@ class Reader:
         """
         lost = set(self._read_shards).difference(shards)
         for timer in self._agenda.drop(lambda timer: timer.shard in lost) if lost else ():
-            self._pass_on(Waking.of(timer))  # they may have read that stretch before it was written
+            self._herald.tell(
+                Waking.of(timer)
+            )  # they may have read that stretch before it was written
         self._read_shards, self._ahead, self._behind = shards, Due(now, ""), None
 
     async def _look_behind(self, now: Millis, shards: Collection[int]) -> bool:
@@ -160,7 +153,7 @@ class Reader:
         if limit == 0:
             return False
         # Set before reading: what is written after this read began is noticed instead.
-        until = now + self._horizon
+        until = now + HORIZON
         self._until = max(until, self._ahead.wake_at)
         if self._ahead.wake_at < now:
             self._ahead = Due(now, "")  # what lies between is found by looking behind
@@ -190,7 +183,7 @@ class Reader:
         return not is_known and not self._is_in_hand(line.id, line.version)
 
     def _is_still_wanted(self, timer: Timer, now: Millis) -> bool:
-        if timer.wake_at is None or timer.wake_at > self._until:
+        if timer.wake_at is None or not self.has_read(timer.wake_at):
             return False
         if self._is_in_hand(timer.id, timer.version):
             return False

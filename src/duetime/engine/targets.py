@@ -19,19 +19,20 @@ from collections import deque
 from collections.abc import Callable
 
 from duetime.clock import Millis
+from duetime.engine.turned_away import TurnedAway
 from duetime.model import Kind, Timer
 from duetime.stores import Waking
 
 # How many times the places of a receiver may be claimed ahead.
 MOST_AHEAD = 3
 
-FIRST_PLACES = 8
-LEAST_PLACES = 4
-MOST_REMEMBERED = 4096  # receivers that nothing is under way to
+FIRST_PLACES = 8  # so few that a node with 1000 holds a hundred receivers that hang
+LEAST_PLACES = 4  # one that times out keeps these, to earn more by answering
+MOST_REMEMBERED = 4096  # receivers that nothing is under way to, and what they have earned
 
 _ANSWERS = frozenset({Kind.OK, Kind.HTTP})
 
-MOST_AWAY = 100_000  # timers remembered that found their queue full
+# For the memory of a node: large timers fill it before their number does.
 MOST_BYTES_UNDER_WAY = 256 * 1024 * 1024
 MOST_BYTES_WAITING = 64 * 1024 * 1024
 SURE_BYTES = 64 * 1024  # that every receiver may have waiting, however many wait for others
@@ -43,8 +44,6 @@ class Target:
     __slots__ = (
         "ahead",
         "answers",
-        "away",
-        "called",
         "name",
         "places",
         "under_way",
@@ -60,8 +59,6 @@ class Target:
         self.ahead = 0  # how many may be claimed beyond the places that it has
         self.waiting: deque[Timer] = deque()
         self.weight = 0  # of those that wait
-        self.away: dict[str, Waking] = {}  # those that found the queue full, in turn
-        self.called: set[str] = set()  # those among them that may come again, and have not yet
 
 
 class Targets:
@@ -75,12 +72,13 @@ class Targets:
         queue: int = 1_000,
         shared: int = 10_000,
         on_room: Callable[[], None] = lambda: None,
+        on_free_place: Callable[[], None] = lambda: None,
     ) -> None:
         self._per_target = per_target
         self._total = total
         self._queue = queue
         self._shared = shared  # up to so many in all, queues may be longer
-        self._on_room = on_room  # called when those that were turned away may come again
+        self._on_free_place = on_free_place  # called when somebody may be waiting for it
         self._targets: dict[str, Target] = {}
         self._remembered: dict[str, int] = {}  # the places of receivers that are not among them
         self._serveable: dict[str, Target] = {}  # those with a queue and a free place, in turn
@@ -89,9 +87,7 @@ class Targets:
         self._weight = 0  # of those that wait
         self._load = 0  # the weight of what is under way
         self.under_way = 0
-        self._away: dict[str, int] = {}  # the version of each that found its queue full
-        self._recalled: list[Waking] = []
-        self.turned_away = 0  # how many did so and are not among them, ever
+        self._away = TurnedAway(on_room)  # those that found their queue full
 
     @property
     def free(self) -> int:
@@ -100,12 +96,21 @@ class Targets:
 
     def is_waiting(self, id_: str, version: int) -> bool:
         """Tell whether a timer stands in a queue here as it is now, or newer; or did not fit in."""
-        return self._waiting.get(id_, 0) >= version or self._away.get(id_, 0) >= version
+        return self._waiting.get(id_, 0) >= version or self._away.knows(id_, version)
+
+    @property
+    def has_recalled(self) -> bool:
+        """Tell whether some of those that were turned away may come again."""
+        return self._away.has_recalled
 
     def recalled(self) -> list[Waking]:
         """Take those that were turned away and may come again."""
-        recalled, self._recalled = self._recalled, []
-        return recalled
+        return self._away.recalled()
+
+    @property
+    def turned_away(self) -> int:
+        """How many found their queue full and are not remembered, ever."""
+        return self._away.forgotten
 
     def begin(self, name: str, timer: Timer) -> bool:
         """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
@@ -118,7 +123,7 @@ class Targets:
             return True
         if self._waiting.get(timer.id, 0) >= timer.version:
             return False
-        target.called.discard(timer.id)
+        self._away.has_come(name, timer.id)
         if self._has_room_in(target):
             target.waiting.append(timer)
             self._waiting[timer.id] = timer.version
@@ -126,7 +131,7 @@ class Targets:
             target.weight += timer.weight
             self._note_serveable(target)
         else:
-            self._turn_away(target, timer)
+            self._away.add(name, timer)
         return False
 
     def next_waiting(self, limit: int) -> list[tuple[str, Timer]]:
@@ -138,7 +143,7 @@ class Targets:
             # A fair share each, in turn; one that is served alone takes it all at once.
             share = -(-(limit - len(begun)) // len(self._serveable))
             for name, target in list(self._serveable.items()):
-                room = self._places(target) + target.ahead - target.under_way
+                room = self._room(target)
                 count = max(min(share, room, len(target.waiting), limit - len(begun)), 0)
                 for _ in range(count):
                     if self.free <= 0:
@@ -177,6 +182,7 @@ class Targets:
     def leave(self, name: str, timer: Timer) -> None:
         """Give back a place that was not used."""
         target = self._targets[name]
+        was_full = self.free <= 0
         target.under_way -= 1
         self.under_way -= 1
         self._load -= timer.weight
@@ -185,11 +191,12 @@ class Targets:
         elif target.under_way == 0:
             del self._targets[name]
             self._call_back(target)
-            for id_ in target.away:
-                self._away.pop(id_, None)
+            self._away.forget(name)
             self._remember(target)
         if self._squeezed:  # one place has become free, so one of them is looked at, in turn
             self._note_serveable(next(iter(self._squeezed.values())))
+        if was_full or self._serveable:
+            self._on_free_place()
 
     def oldest_waiting(self) -> Millis | None:
         """When the timer that has waited longest was due."""
@@ -207,43 +214,26 @@ class Targets:
         """
         if len(target.waiting) < self._queue and target.weight < SURE_BYTES:
             return True
-        if self._weight >= MOST_BYTES_WAITING or target.weight >= MOST_BYTES_WAITING // 4:
+        if self._weight >= MOST_BYTES_WAITING or target.weight >= _most_bytes_for_one():
             return False
         return len(self._waiting) < self._shared or len(target.waiting) < self._queue
 
-    def _turn_away(self, target: Target, timer: Timer) -> None:
-        """Send a timer back to the store, where it need not be read again for a while."""
-        if len(self._away) < MOST_AWAY or timer.id in self._away:
-            self._away[timer.id] = timer.version
-            target.away[timer.id] = Waking.of(timer)
-        else:
-            self.turned_away += 1
-
     def _call_back(self, target: Target) -> None:
         """Let as many of those that were turned away come again as there is room for."""
-        if not target.away or not self._is_half_empty(target):
-            return
-        if target.called and target.waiting:
-            return  # they are on their way, but for those that changed meanwhile
-        target.called.clear()
-        count = self._queue - len(target.waiting)
-        room = max(MOST_BYTES_WAITING // 4 - target.weight, SURE_BYTES)
-        while target.away and count > 0 and room > 0:
-            id_ = next(iter(target.away))
-            line = target.away.pop(id_)
-            self._away.pop(id_, None)
-            self._recalled.append(line)
-            target.called.add(id_)
-            count -= 1
-            room -= line.weight
-        self._on_room()
+        if self._away.is_any(target.name) and self._is_half_empty(target):
+            self._away.call(
+                target.name,
+                count=self._queue - len(target.waiting),
+                room=max(_most_bytes_for_one() - target.weight, SURE_BYTES),
+                is_queue_empty=not target.waiting,
+            )
 
     def _is_half_empty(self, target: Target) -> bool:
         """Tell whether a receiver's queue could do with more."""
         if len(target.waiting) >= self._queue // 2:
             return False
         return target.weight < SURE_BYTES or (
-            target.weight < MOST_BYTES_WAITING // 8 and self._weight < MOST_BYTES_WAITING
+            target.weight < _most_bytes_for_one() // 2 and self._weight < MOST_BYTES_WAITING
         )
 
     def _places(self, target: Target) -> int:
@@ -252,6 +242,10 @@ class Targets:
         So receivers that answered quickly and then hang do not take the last places of a node.
         """
         return min(target.places, max(self.free // 4, 1))
+
+    def _room(self, target: Target) -> int:
+        """How many more a receiver may have under way, with those that are claimed ahead."""
+        return self._places(target) + target.ahead - target.under_way
 
     def _remember(self, target: Target) -> None:
         if target.places != FIRST_PLACES:
@@ -273,10 +267,14 @@ class Targets:
     def _note_serveable(self, target: Target) -> None:
         """Let those who wait be served, once there is room for a good number of them."""
         self._squeezed.pop(target.name, None)
-        room = self._places(target) + target.ahead - target.under_way
+        room = self._room(target)
         if not target.waiting:
             return
         if room >= max(target.ahead // 2, 1):
             self._serveable[target.name] = target
         elif target.under_way < target.places:
             self._squeezed[target.name] = target
+
+
+def _most_bytes_for_one() -> int:
+    return MOST_BYTES_WAITING // 4

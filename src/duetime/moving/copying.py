@@ -146,8 +146,8 @@ class Copy:
             count += len(part)
             if count > MOST_EVENTS:
                 raise StoreError(
-                    f"FROM: more than {MOST_EVENTS:,} events wait to be published: start a node "
-                    "on it, and stop it again when they have been"
+                    f"FROM: more than {MOST_EVENTS:,} events wait to be published, which no node "
+                    "of this version does: they were written by another, which has to publish them"
                 )
         return events
 

@@ -4,11 +4,10 @@ All that a move asks for can be asked twice: reads change nothing, and timers ar
 ids.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from duetime.clock import Clock
+from duetime.clock import Clock, sleep
 from duetime.errors import StoreUnavailable
 
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # seconds between two tries
@@ -34,5 +33,5 @@ class Patience:
                 return await question(*args, **kwargs)
             except StoreUnavailable as error:
                 self._say(f"{self._side}: {error}; trying again in {pause:g} s")
-            await self._clock.wait(asyncio.Event(), pause)
+            await sleep(self._clock, pause)
         return await question(*args, **kwargs)

@@ -5,10 +5,9 @@ is watched for as long as the record says that it may stand still, on this machi
 So is one that is leaving: it still answers requests and finishes callbacks, without a heartbeat.
 """
 
-import asyncio
 from typing import NamedTuple
 
-from duetime.clock import Clock
+from duetime.clock import Clock, sleep
 from duetime.errors import InUse
 from duetime.moving.patience import Patience
 from duetime.nodes import LEAVING, NODE_KIND, read_record
@@ -47,7 +46,7 @@ class Stillness:
         """Return when nobody has moved for so long, or all have gone; InUse names who moved."""
         until = self._clock.monotonic() + seconds
         while self._seen and (now := self._clock.monotonic()) < until:
-            await self._clock.wait(asyncio.Event(), min(LOOK_EVERY, until - now))
+            await sleep(self._clock, min(LOOK_EVERY, until - now))
             self._seen = await self._unmoved()
 
     async def check(self) -> None:

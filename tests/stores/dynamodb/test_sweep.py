@@ -402,7 +402,14 @@ async def test_what_fails_at_once_is_told(dynamodb, dropping):
     assert await swept(dropping) == 1
 
 
-async def test_it_is_done_once_a_month(dynamodb, dropping):
+async def opened_without_a_retention(url):
+    """Somebody opens the table whose writes are not told when to go."""
+    store = DynamoStore(Address.parse(url))
+    await store.migrate()
+    await store.close()
+
+
+async def test_it_is_done_once_a_month(dynamodb, dropping, dynamodb_url):
     """Unless somebody without a retention has had the table open since."""
     assert await swept(dropping) == 0
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
@@ -410,7 +417,7 @@ async def test_it_is_done_once_a_month(dynamodb, dropping):
     assert await swept(dropping, SOON + MONTH) == 1
     await insert(dynamodb, timer_of(status=Status.FAILED, wake_at=None))
     assert await swept(dropping, SOON + MONTH) == 0
-    await dynamodb.migrate()
+    await opened_without_a_retention(dynamodb_url)
     assert await swept(dropping, SOON + MONTH) == 1
 
 
@@ -482,11 +489,13 @@ async def test_a_table_whose_maker_was_not_heard_is_swept(dynamodb_url):
     await store.close()
 
 
-async def test_who_writes_without_dates_wins_over_who_made_the_table(dynamodb, dropping):
+async def test_who_writes_without_dates_wins_over_who_made_the_table(
+    dynamodb, dropping, dynamodb_url
+):
     """Whichever of them is first to speak."""
     await dropping._sweep.is_not_needed()
     assert await is_swept(dropping)
-    await dynamodb.migrate()
+    await opened_without_a_retention(dynamodb_url)
     await dropping._sweep.is_not_needed()
     assert await is_swept(dropping)
 
@@ -494,15 +503,15 @@ async def test_who_writes_without_dates_wins_over_who_made_the_table(dynamodb, d
 async def test_somebody_without_a_retention_opens_a_new_table(dropping, dynamodb_url):
     """Before the first step, as a copy into it does, or after it."""
     for _ in range(2):
-        other = DynamoStore(Address.parse(dynamodb_url))
-        await other.migrate()
-        await other.close()
+        await opened_without_a_retention(dynamodb_url)
         assert await is_swept(dropping)
         assert not await is_swept(dropping)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-async def test_who_writes_without_dates_is_heard_during_a_step(dynamodb, dropping, steps):
+async def test_who_writes_without_dates_is_heard_during_a_step(
+    dynamodb, dropping, dynamodb_url, steps
+):
     """The step that was under way does not say how far it has come: it begins anew."""
     await insert(dynamodb, *(timer_of(status=Status.FAILED, wake_at=None) for _ in range(9)))
     records = await dropping.records(sweep.KIND)
@@ -513,7 +522,7 @@ async def test_who_writes_without_dates_is_heard_during_a_step(dynamodb, droppin
 
     async def interrupted(*arguments):
         found = await page(*arguments)
-        await dynamodb.migrate()
+        await opened_without_a_retention(dynamodb_url)
         return found
 
     dropping._sweep._page = interrupted

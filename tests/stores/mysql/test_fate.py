@@ -11,9 +11,7 @@ from duetime.stores.mysql import fate, pool
 from duetime.stores.mysql.fate import settle
 from duetime.stores.mysql.session import Whereabouts
 from duetime.stores.opening import open_store
-from tests.cluster.proxy import running_proxy
-from tests.cluster.wires.mysql import TimerWrites
-from tests.factories import claim_of, claimed, insert, make_timer
+from tests.factories import claim_of, insert, make_timer
 from tests.stores.mysql.conftest import hold, until_waiting
 from tests.system.service import eventually
 
@@ -119,27 +117,6 @@ async def test_a_server_that_is_away_settles_nothing(mysql, monkeypatch):
     gone = await whereabouts(mysql)
     monkeypatch.setattr(fate, "connect", refused)
     assert not await settle(mysql._pool._address, gone)
-
-
-@pytest.mark.parametrize("is_new", [True, False], ids=["insert", "apply"])
-async def test_a_commit_whose_answer_is_lost(mysql_url, is_new):
-    """The caller learns that the outcome is unknown; whoever reads again learns the truth."""
-    port = int(mysql_url.rpartition(":")[2].partition("/")[0])
-    async with running_proxy(port, TimerWrites) as proxy:
-        store = open_store(mysql_url.replace(f":{port}/", f":{proxy.port}/"))
-        await store.migrate()
-        timer = make_timer()
-        if not is_new:
-            await insert(store, timer)
-        proxy.drop_answers()
-        with pytest.raises(StoreUnavailable) as lost:
-            await (insert(store, timer) if is_new else store.apply([claim_of(timer)]))
-        assert not isinstance(lost.value, Unanswered)
-        assert proxy.dropped == 1
-        proxy.pass_answers()
-        assert await store.get([timer.id]) == [timer if is_new else claimed(timer)]
-        assert await store.apply([claim_of(timer)]) == [is_new]
-        await store.close()
 
 
 async def test_a_cancelled_caller_leaves_no_lock_behind(mysql, somebody):

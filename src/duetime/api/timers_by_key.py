@@ -1,21 +1,18 @@
-"""The groups resource: timers by the users' own keys, /groups/{group}/timers/{timer_id}."""
-
-import re
+"""Timers by the users' own keys: /groups/{group}/timers/{timer_id}."""
 
 from starlette.convertors import PathConvertor, register_url_convertor
 
+from duetime.api.answers import canceled, detailed, shown
 from duetime.api.envelope import Reply
-from duetime.api.operation import Operation, Request
-from duetime.api.timers import canceled, correlation_id_of, etag, if_match
-from duetime.api.views import CanceledView, TimerDetailView, TimerView, detail_view, view
+from duetime.api.operation import Operation
+from duetime.api.request import Request
+from duetime.api.views import CanceledView, TimerDetailView, TimerView
 from duetime.errors import InvalidRequest
 from duetime.model import DEFAULT_GROUP
-from duetime.requests import CreateTimer, check_key
+from duetime.requests import CreateTimer, check_group, check_key
 from duetime.service import Service
 
 PATH = "/groups/{group}/timers/{timer_id:key}"
-
-_GROUP = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class _KeyConvertor(PathConvertor):
@@ -27,7 +24,7 @@ class _KeyConvertor(PathConvertor):
 register_url_convertor("key", _KeyConvertor())
 
 
-class Groups:
+class TimersByKey:
     """The operations on timers by key."""
 
     def __init__(self, service: Service) -> None:
@@ -71,7 +68,7 @@ class Groups:
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get_by_key(request.tenant, *_key_of(request))
-        return Reply(200, "success", detail_view(timer), headers=etag(timer))
+        return detailed(timer)
 
     async def put(self, request: Request) -> Reply:
         group, timer_id = _key_of(request)
@@ -81,22 +78,21 @@ class Groups:
         if body.group not in {DEFAULT_GROUP, group}:
             raise InvalidRequest("group: differs from the one in the path")
         body.group, body.timer_id = group, timer_id
-        body.correlation_id = correlation_id_of(request, body)
-        timer, is_new = await self._service.put(request.tenant, body, if_match(request))
+        body.correlation_id = body.correlation_id or request.correlation_id()
+        timer, is_new = await self._service.put(request.tenant, body, request.if_match())
         if is_new:
-            return Reply(201, "timer created successfully", view(timer), headers=etag(timer))
-        return Reply(200, "timer replaced successfully", view(timer), headers=etag(timer))
+            return shown(timer, "timer created successfully", 201)
+        return shown(timer, "timer replaced successfully")
 
     async def cancel(self, request: Request) -> Reply:
         timer = await self._service.cancel_by_key(
-            request.tenant, *_key_of(request), if_match=if_match(request)
+            request.tenant, *_key_of(request), if_match=request.if_match()
         )
         return canceled(timer)
 
 
 def _key_of(request: Request) -> tuple[str, str]:
     group, timer_id = request.path_params["group"], request.path_params["timer_id"]
-    if not _GROUP.fullmatch(group):
-        raise InvalidRequest("group: must be up to 128 letters, digits, '_' and '-'")
+    check_group(group, "group")
     check_key(timer_id, "timer_id")
     return group, timer_id

@@ -1,0 +1,197 @@
+"""Drafts: timers made of what users send, new or changed, before anybody has written them.
+
+What a body cannot say of itself is checked here: whether its time is still to come, whether the
+callback can be sent, and whether a timer grows too large, part by part.
+"""
+
+from contextlib import suppress
+from hashlib import blake2b
+
+import msgspec
+from msgspec import UNSET
+
+from duetime import ids, model
+from duetime.clock import Millis
+from duetime.delivery import Sender
+from duetime.durations import format_duration
+from duetime.errors import InvalidRequest, PayloadTooLarge
+from duetime.layout import Layout
+from duetime.model import DEFAULT_TIMEOUT, Callback, HttpCallback, NatsCallback, Spec, Timer
+from duetime.requests import (
+    USUAL_TIMEOUT,
+    CallbackBody,
+    CreateTimer,
+    NatsCallbackBody,
+    RetryPolicyBody,
+    UpdateTimer,
+    to_millis,
+    to_time,
+)
+from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
+
+# Bytes by which a spec, as it is written, may be longer than the body that it came from.
+_MARGIN = 2048
+
+
+class Drafts:
+    """Makes timers of bodies."""
+
+    def __init__(
+        self, sender: Sender, layout: Layout, *, min_delay: Millis, max_timer: int
+    ) -> None:
+        self._sender = sender
+        self._layout = layout
+        self._min_delay = min_delay
+        self._max_timer = max_timer
+
+    def new(self, tenant: str, body: CreateTimer, now: Millis) -> Timer:
+        """The timer that a body asks for."""
+        execute_at = self._execute_at(body, now)
+        if execute_at is None:
+            raise InvalidRequest("execute_at: required, or delay")
+        if body.timer_id is None:
+            shard = self._layout.any_shard()
+        else:
+            shard = self._layout.key_of(tenant, body.group, body.timer_id).shard
+        id_ = ids.new_id(now, shard)
+        return Timer(
+            id=id_,
+            tenant=tenant,
+            group=body.group,
+            timer_id=body.timer_id or id_,
+            execute_at=execute_at,
+            wake_at=execute_at,
+            created_at=now,
+            updated_at=now,
+            spec=Spec(
+                callback=self._callback(body.callback),
+                name=body.name,
+                tags=_distinct(body.tags),
+                metadata=UNSET if body.metadata is UNSET else body.metadata.copy(),
+                correlation_id=body.correlation_id or id_,
+                retry_policy=to_retry_policy(body.retry_policy),
+                deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
+            ),
+            fingerprint=None if body.timer_id is None else fingerprint(body),
+        )
+
+    def updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
+        """The timer with what a body changes of it."""
+        # First of all: that a timer has run is the answer to an update that came too late, and not
+        # that its time must be in the future.
+        model.check("update", timer)
+        execute_at = self._execute_at(body, now)
+        return model.update(
+            timer,
+            now,
+            spec=self._updated_spec(timer.spec, body),
+            execute_at=timer.execute_at if execute_at is None else execute_at,
+        )
+
+    def _updated_spec(self, spec: Spec, body: UpdateTimer) -> Spec:
+        changes: dict[str, object] = {}
+        if body.callback is not UNSET:
+            changes["callback"] = self._callback(body.callback)
+        if body.name is not UNSET:
+            changes["name"] = body.name
+        if body.tags is not UNSET:
+            changes["tags"] = _distinct(body.tags)
+        if body.metadata is not UNSET:
+            changes["metadata"] = body.metadata.copy()
+        if body.retry_policy is not UNSET:
+            changes["retry_policy"] = to_retry_policy(body.retry_policy)
+        if body.deadline is not UNSET:
+            changes["deadline"] = body.deadline and to_millis(body.deadline, "deadline")
+        new = msgspec.structs.replace(spec, **changes) if changes else spec
+        self._check_size(spec, new)
+        return new
+
+    def _check_size(self, old: Spec, new: Spec) -> None:
+        """Refuse to make more of a timer, part by part, than one request could have made."""
+        if new.weight <= old.weight:
+            return
+        if len(msgspec.json.encode(new)) > self._max_timer + _MARGIN:
+            raise PayloadTooLarge(
+                f"timer: must be at most {self._max_timer} bytes, with what is not changed"
+            )
+
+    def _callback(self, body: CallbackBody) -> Callback:
+        callback = to_callback(body)
+        if (problem := self._sender.problem(callback)) is not None:
+            raise InvalidRequest(problem)
+        return callback
+
+    def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
+        execute_at = None if body.execute_at is UNSET else body.execute_at
+        delay = None if body.delay is UNSET else body.delay
+        timezone = None if body.timezone is UNSET else body.timezone
+        if execute_at is not None:
+            if delay is not None:
+                raise InvalidRequest("delay: cannot be given together with execute_at")
+            at = to_time(execute_at, "execute_at", timezone, in_zones=True)
+            if at < now + self._min_delay:
+                raise InvalidRequest("execute_at must be in the future")
+            return at
+        if timezone is not None:
+            raise InvalidRequest("timezone: goes with an execute_at that has no offset")
+        if delay is None:
+            return None
+        wait = to_millis(delay, "delay")
+        if wait < self._min_delay:
+            shortest = format_duration(self._min_delay)
+            raise InvalidRequest(f"delay: must be at least {shortest} on this server")
+        return now + wait
+
+
+def to_callback(body: CallbackBody) -> Callback:
+    """The callback as the model knows it."""
+    payload = UNSET if body.payload is UNSET else body.payload.copy()
+    if isinstance(body, NatsCallbackBody):
+        return NatsCallback(
+            topic=body.topic,
+            key=body.key,
+            headers=body.headers or {},
+            payload=payload,
+            jetstream=body.jetstream,
+        )
+    return HttpCallback(
+        url=body.url,
+        method=body.method,
+        headers=body.headers or {},
+        payload=payload,
+        timeout=DEFAULT_TIMEOUT
+        if body.timeout == USUAL_TIMEOUT
+        else to_millis(body.timeout, "callback.timeout"),
+    )
+
+
+def to_retry_policy(body: RetryPolicyBody | None) -> RetryPolicy:
+    """The retry policy as the model knows it."""
+    if body is None:
+        return SINGLE_ATTEMPT
+    field = "retry_policy."
+    return RetryPolicy(
+        max_attempts=body.max_attempts,
+        initial_interval=to_millis(body.initial_interval, field + "initial_interval"),
+        backoff_multiplier=body.backoff_multiplier,
+        max_interval=to_millis(body.max_interval, field + "max_interval"),
+        max_duration=None
+        if body.max_duration is None
+        else to_millis(body.max_duration, field + "max_duration"),
+        jitter=body.jitter,
+    )
+
+
+def fingerprint(body: CreateTimer) -> str:
+    """A digest of what was asked for, to tell a repeated request from another one.
+
+    The correlation id is left out: a client that tries again may well be given a new one.
+    """
+    written = msgspec.json.encode(msgspec.structs.replace(body, correlation_id=None))
+    with suppress(msgspec.ValidationError):  # a number beyond any range is compared as written
+        written = msgspec.json.encode(msgspec.json.decode(written), order="sorted")
+    return blake2b(written, digest_size=16).hexdigest()
+
+
+def _distinct(tags: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tags))

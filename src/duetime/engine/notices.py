@@ -1,0 +1,62 @@
+"""Notices: what becomes of a timer that this node has just written, so that no poll must find it.
+
+It goes onto the agenda, if it wakes in the stretch of time that was read already. One that another
+node looks after is passed on, unless it is due before that one could hear of it.
+"""
+
+from collections.abc import Callable
+
+from duetime.clock import Clock, Millis
+from duetime.engine.agenda import Agenda
+from duetime.engine.herald import Herald
+from duetime.engine.members import Members
+from duetime.engine.reader import Reader
+from duetime.model import Timer
+from duetime.stores import Waking
+
+# A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
+IMMINENT: Millis = 20
+
+
+class Notices:
+    """Takes note of timers."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        agenda: Agenda,
+        *,
+        members: Members,
+        herald: Herald,
+        reader: Reader,
+        wake: Callable[[], None],
+    ) -> None:
+        self._clock = clock
+        self._agenda = agenda
+        self._members = members
+        self._herald = herald
+        self._reader = reader
+        self._wake = wake
+        self.is_starting = True  # timers that are due; False at the end of a stop
+
+    def notice(self, timer: Timer) -> None:
+        """Take note of a timer; what was noted of it before is out of date."""
+        now = self._clock.now()
+        if self._is_left_to_others(timer, now):
+            self._agenda.forget(timer.id)
+            if timer.wake_at is not None and self._reader.is_near(timer.wake_at):
+                self._herald.tell(Waking.of(timer))
+        elif timer.wake_at is None or not self._reader.has_read(timer.wake_at):
+            self._agenda.forget(timer.id)
+        elif self._agenda.has_room_for(timer.wake_at, timer.weight, now):
+            is_news = self._agenda.put(timer, now)
+            if is_news and self._agenda.next_at() == timer.wake_at:
+                self._wake()
+        # Else memory stays bounded: it will be found when it is late.
+
+    def _is_left_to_others(self, timer: Timer, now: Millis) -> bool:
+        if self._members.is_mine(timer.id):
+            return False
+        if timer.wake_at is None or not self.is_starting:
+            return True
+        return timer.wake_at > now + IMMINENT
