@@ -59,6 +59,11 @@ format: $(VENV)/developing ## Write the code the way the linter wants it
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+.PHONY: docs
+docs: $(VENV)/developing ## Write the tables of the docs that are made from the code
+	$(BIN)/python -m duetime.config.reference docs/configuration.md
+	$(BIN)/python -m duetime.stores.reference docs/stores.md
+
 .PHONY: lock
 lock: $(VENV)/developing ## Pin the newest versions of all dependencies, with hashes
 	$(BIN)/pip install --quiet uv

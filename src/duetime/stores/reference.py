@@ -1,17 +1,13 @@
 """Writes the table of docs/stores.md from what the stores say of themselves.
 
-``python -m duetime.stores.reference docs/stores.md``; a test says when it is needed.
+``make docs`` runs it on that page; a test says when it is needed.
 """
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
+from duetime.generated import GeneratedPart
 from duetime.stores.opening import KINDS
 from duetime.stores.traits import Traits
-
-_BEGIN = "<!-- traits: written by python -m duetime.stores.reference -->\n"
-_END = "<!-- end of traits -->\n"
 
 
 def traits_table() -> str:
@@ -19,17 +15,6 @@ def traits_table() -> str:
     heads = ["", *(kind.traits.engine for kind in KINDS)]
     lines = [heads, ["---"] * len(heads), *_lines()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def in_docs(page: str) -> str:
-    """The table as it stands in a page."""
-    return page.partition(_BEGIN)[2].partition(_END)[0]
-
-
-def rewritten(page: str) -> str:
-    """The page with the table as it ought to be."""
-    before, _, rest = page.partition(_BEGIN)
-    return before + _BEGIN + traits_table() + _END + rest.partition(_END)[2]
 
 
 def _lines() -> Iterable[list[str]]:
@@ -59,6 +44,8 @@ def _yes(*, is_so: bool) -> str:
     return "yes" if is_so else "no"
 
 
+_PART = GeneratedPart("traits", "duetime.stores.reference", traits_table)
+in_docs = _PART.in_docs
+
 if __name__ == "__main__":
-    document = Path(sys.argv[1])
-    document.write_text(rewritten(document.read_text("utf-8")), "utf-8")
+    _PART.main()
