@@ -38,6 +38,22 @@ async def test_who_waits_in_vain_is_told():
     assert turns.taken == 0
 
 
+async def test_a_place_for_a_block_is_given_back():
+    """Also when the work in it fails; and who waits for one in vain is told."""
+    turns = Turns(1, FULL)
+
+    async def work(within):
+        async with turns.taken_within(within):
+            assert turns.taken == 1
+            with pytest.raises(StoreUnavailable, match="all were in use for 0 s"):
+                await work(0.001)
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await work(5)
+    assert turns.taken == 0
+
+
 async def test_a_turn_that_comes_to_one_who_leaves_is_passed_on():
     """A caller who goes away just when his turn has come leaves no gap."""
     turns = Turns(1, FULL)

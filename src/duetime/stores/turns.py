@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from duetime.errors import StoreUnavailable
 
@@ -44,6 +46,15 @@ class Turns:
         self._taken -= 1
         if self._taken == 0:
             self._all_left.set()
+
+    @asynccontextmanager
+    async def taken_within(self, seconds: float) -> AsyncIterator[None]:
+        """A place for as long as the block lasts; StoreUnavailable if none was free in time."""
+        await self.enter(seconds)
+        try:
+            yield
+        finally:
+            self.leave()
 
     async def close(self) -> None:
         """Let nobody in any more, and wait until all have left."""
