@@ -44,6 +44,11 @@ class Key(NamedTuple):
     timer_id: str
     shard: int
 
+    @classmethod
+    def of(cls, timer: Timer) -> "Key":
+        """What a timer is called."""
+        return cls(timer.tenant, timer.group, timer.timer_id, timer.shard)
+
 
 class Insert(msgspec.Struct, frozen=True):
     """A timer to store, with the events that tell of it.

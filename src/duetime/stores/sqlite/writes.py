@@ -68,7 +68,7 @@ def _taken(connection: sqlite3.Connection, part: Sequence[Insert]) -> list[Timer
     """Per timer the one that has its key or its id already, in the store or earlier in the part."""
     timers = [insert.timer for insert in part]
     by_id = {timer.id: timer for timer in get(connection, [timer.id for timer in timers]) if timer}
-    keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
+    keys = [Key.of(timer) for timer in timers]
     by_key = {
         (timer.tenant, timer.group, timer.timer_id): timer
         for timer in get_by_key(connection, keys)
