@@ -147,7 +147,7 @@ class Writes:
         updates = []
         for _, change in part:
             condition = by_id(to_id(change.old.id)) | {"version": change.old.version}
-            update = to_update(change.old, change.new)
+            update = to_update(change)
             line = to_line(change.attempt) if change.attempt else None
             if change.old.id in moved:
                 update["$set"] |= {"has_log": True, "log": [line] if line else []}

@@ -16,6 +16,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 from asyncmy import errors
 
+from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Timer
@@ -24,7 +25,6 @@ from duetime.stores.inserting import Way, insert_all, owners_of
 from duetime.stores.mysql import reads, statements
 from duetime.stores.mysql.errors import DUPLICATE, ENTANGLED, number_of
 from duetime.stores.mysql.literals import data, in_shards, listed, text, uuid, uuids
-from duetime.stores.mysql.rows import id_of
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import portions
 from duetime.stores.waves import waves
@@ -209,11 +209,11 @@ async def apply(session: Session, changes: Sequence[Change]) -> list[bool]:
 
 
 async def _apply_part(session: Session, part: Sequence[_Changed]) -> list[int]:
-    ids = [each.change.old.id for each in part]
+    wanted = [each.change.old.id for each in part]
 
     async def work() -> list[int]:
-        _, locked = await session.ask(b"BEGIN", statements.locking(ids))
-        versions = {id_of(id_): version for id_, version in locked.rows}
+        _, locked = await session.ask(b"BEGIN", statements.locking(wanted))
+        versions = {ids.from_bytes(id_): version for id_, version in locked.rows}
         winners = [
             each for each in part if versions.get(each.change.old.id) == each.change.old.version
         ]
@@ -289,7 +289,7 @@ async def purge(session: Session, shards: Collection[int], before: Millis, limit
         if not found.rows:
             await session.ask(b"COMMIT")
             return 0
-        theirs = listed(uuid(id_of(id_)) for (id_,) in sorted(found.rows))
+        theirs = listed(uuid(ids.from_bytes(id_)) for (id_,) in sorted(found.rows))
         await session.ask(
             f"DELETE FROM attempts WHERE timer IN {theirs}",
             f"DELETE FROM tags WHERE timer IN {theirs}",

@@ -22,14 +22,13 @@ from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Insert, Key, Record
 from duetime.stores.codec import (
-    ATTEMPT_COLUMNS,
     COLUMNS,
-    attempt_columns,
     progress_text,
     to_columns,
     to_json,
 )
 from duetime.stores.sqlite.reads import FINISHED, get, get_by_key, in_shards
+from duetime.stores.sqlite.rows import ATTEMPT_COLUMNS, attempt_columns
 from duetime.stores.sqlite.values import fill_up, parts, values_list
 from duetime.stores.waves import waves
 
