@@ -85,6 +85,35 @@ async def test_what_has_not_left_after_a_moment_is_taken_back(departures, delive
     assert len(deliveries.started) == 2
 
 
+async def test_only_what_has_waited_long_enough_is_taken_back(departures, deliveries, clock):
+    """Those that came later keep their turn."""
+    claims = [claim() for _ in range(4)]
+    for each in claims[:3]:
+        departures.depart("a", each)
+    clock.advance(600)
+    departures.depart("a", claims[3])
+    clock.advance(400)
+    assert departures.take_back() == [("a", claims[2])]
+    clock.advance(600)
+    assert departures.take_back() == [("a", claims[3])]
+
+
+async def test_each_claim_has_the_task_that_delivers_it(departures, deliveries):
+    """A stop waits for that, whether the claim left at once or after others, or as the last one."""
+    claims = [claim() for _ in range(4)]
+    for each in claims:
+        departures.depart("a", each)
+    await settle()
+    await deliveries.end_one()
+    deliveries.places = 4
+    await deliveries.end_one()
+    assert [each for _, each in deliveries.started] == claims
+    assert claims[2].task is claims[0].task
+    for _ in range(2):
+        await deliveries.end_one()
+    await asyncio.gather(*(each.task for each in claims))
+
+
 async def test_places_that_were_earned_are_used(departures, deliveries):
     """A receiver that has more places than before has more under way, with the next that ends."""
     for _ in range(6):
