@@ -44,11 +44,10 @@ class Claim(msgspec.Struct):
         """Tell whether this very claim has landed: of this version, with what it says to send."""
         return stored.version == self.timer.version and self.is_same_attempt(stored)
 
-    def is_same_attempt(self, stored: Timer | None) -> bool:
+    def is_same_attempt(self, stored: Timer) -> bool:
         """Tell whether the stored row still is this claim, whatever its version."""
         return (
-            stored is not None
-            and stored.status is Status.EXECUTING
+            stored.status is Status.EXECUTING
             and stored.progress.claimed_by == self.timer.progress.claimed_by
             and stored.progress.attempt == self.timer.progress.attempt
             and stored.progress.occurrence == self.timer.progress.occurrence
