@@ -32,6 +32,23 @@ async def test_a_new_timer_needs_no_poll(node, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.parametrize(("delay", "pause"), [("300ms", 0.3), ("4s", 1.0)])
+async def test_it_sleeps_until_the_next_timer_but_never_for_long(node, delay, pause):
+    """The wall clock may be set meanwhile, and says nothing of that."""
+    assert await node.engine.dispatcher.step() == 1.0
+    await node.create(delay=delay)
+    assert await node.engine.dispatcher.step() == pause
+
+
+async def test_it_does_not_sleep_while_something_is_due(node, clock):
+    """A batch is bounded; what did not fit into it is next."""
+    for _ in range(501):
+        await node.create(delay="1s")
+    clock.advance(2_000)
+    await node.engine.reader.step()
+    assert await node.engine.dispatcher.step() == 0
+
+
 async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
     """The stretch being read counts as read before the read begins."""
     await node.engine.reader.step()
