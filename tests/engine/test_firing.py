@@ -1,14 +1,21 @@
 """When timers start, and when they do not."""
 
+import asyncio
+
 import pytest
 
 from duetime import model
+from duetime.engine.committer import GATHER_FOR, Claim, Committer
+from duetime.engine.lease import Lease
 from duetime.errors import IllegalTransition
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change
+from tests.engine.conftest import CLAIM_FOR, settle
+from tests.factories import claim_of, insert, make_timer
 
 TENANT = DEFAULT_TENANT
+SENT = Outcome(kind=Kind.OK, status_code=200)
 
 
 async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
@@ -246,3 +253,57 @@ async def test_late_timers_fire_oldest_first(store, clock):
     await after.turn()
     due = sorted(timers, key=lambda timer: timer.execute_at)
     assert after.sent == [(timer.id, 1) for timer in due]
+
+
+async def test_half_a_batch_of_outcomes_waits_for_no_more(store, clock):
+    """A few gather for a moment; more than fit into one write are written in turn, at once."""
+    wakes, written = [], []
+    committer = Committer(
+        store,
+        clock,
+        claim_for=CLAIM_FOR,
+        lease=Lease,
+        on_written=written.append,
+        wake=lambda: wakes.append(clock.monotonic()),
+        largest=4,
+    )
+    changes = [claim_of(make_timer()) for _ in range(6)]
+    await insert(store, *(change.old for change in changes))
+    assert await store.apply(changes) == [True] * 6
+    claims = [Claim(timer=change.new, holds_until=clock.monotonic() + 10) for change in changes]
+    for claim in claims:
+        committer.hold(claim)
+    assert committer.gathering() == 0
+    committer.end(claims[0], SENT)
+    assert abs(committer.gathering() - GATHER_FOR) < 0.001
+    assert len(wakes) == 1
+    for claim in claims[1:]:
+        committer.end(claim, SENT)
+        assert committer.gathering() == 0
+    assert len(wakes) == 2
+    assert await committer.step() == 0
+    assert len(written) == 4
+    assert 0 < await committer.step() <= CLAIM_FOR / 4000  # claims are looked at before half-time
+    assert {timer.status for timer in written} == {Status.COMPLETED}
+    assert len(written) == 6
+
+
+async def test_outcomes_that_come_together_are_written_together(node, store, clock):
+    """Nobody waits for this write, and a fuller one costs hardly more than a small one."""
+    engine = asyncio.create_task(node.engine.run())
+    await settle()
+    timers = [await node.create() for _ in range(5)]
+    await settle()
+    assert len(node.sent) == 5
+    store.calls.clear()
+    clock.advance(10)
+    await settle()
+    assert "apply" not in store.calls
+    clock.advance(11)
+    await settle()
+    assert store.calls.count("apply") == 1
+    assert {(await node.get(timer)).status for timer in timers} == {Status.COMPLETED}
+    stopping = asyncio.create_task(node.engine.stop(1))
+    await settle()
+    await stopping
+    await engine

@@ -362,6 +362,24 @@ async def running(node: Node) -> asyncio.Task[None]:
     return task
 
 
+async def test_a_running_engine_holds_on_to_an_attempt_that_takes_long(node, clock):
+    """Its claims are renewed though no outcome comes in between."""
+    engine = await running(node)
+    node.sender.hold = asyncio.Event()
+    timer = await node.create()
+    for _ in range(3 * CLAIM_FOR // 100):
+        await settle()
+        clock.advance(100)
+        assert (await node.get(timer)).wake_at > clock.now()
+    assert node.sent == [(timer.id, 1)]
+    node.sender.hold.set()
+    stopping = asyncio.create_task(node.engine.stop(1))
+    await settle()
+    await stopping
+    await engine
+    assert (await node.get(timer)).progress.attempt == 1
+
+
 async def test_a_graceful_stop_lets_callbacks_end(node, clock):
     """What is under way is finished and written before the engine is gone."""
     engine = await running(node)
