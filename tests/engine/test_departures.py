@@ -90,6 +90,34 @@ async def test_what_has_not_left_after_a_moment_is_taken_back(departures, delive
     assert len(deliveries.started) == 2
 
 
+async def test_only_what_has_waited_long_enough_is_taken_back(departures, deliveries, clock):
+    """Those that came later keep their turn."""
+    claims = [claim() for _ in range(4)]
+    for each in claims[:3]:
+        departures.depart("a", each)
+    clock.advance(600)
+    departures.depart("a", claims[3])
+    clock.advance(400)
+    assert departures.take_back() == [("a", claims[2])]
+    clock.advance(600)
+    assert departures.take_back() == [("a", claims[3])]
+
+
+async def test_a_stop_waits_for_all_that_is_under_way(departures, deliveries):
+    """Whether a claim left at once, or after another in its place."""
+    claims = [claim() for _ in range(4)]
+    for each in claims:
+        departures.depart("a", each)
+    await settle()
+    finishing = asyncio.ensure_future(departures.finish(60))
+    for _ in claims:
+        await settle()
+        assert not finishing.done()
+        await deliveries.end_one()
+    await finishing
+    assert [each for _, each in deliveries.started] == claims
+
+
 async def test_places_that_were_earned_are_used(departures, deliveries):
     """A receiver that has more places than before has more under way, with the next that ends."""
     for _ in range(6):

@@ -5,12 +5,13 @@ import asyncio
 import msgspec
 import pytest
 
+from duetime import model
 from duetime.engine import agenda, targets
 from duetime.engine.agenda import MOST_BYTES, Agenda
 from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
 from duetime.model import HttpCallback, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
-from duetime.stores import Insert
+from duetime.stores import Change, Insert
 from tests.engine.conftest import Node, settle
 from tests.factories import NOW, make_spec, make_timer
 
@@ -250,6 +251,58 @@ def test_a_flood_of_timers_due_now_does_not_starve_the_backlog():
     assert [timer.id for timer in batch if timer.execute_at < NOW] == [t.id for t in backlog[:50]]
 
 
+def test_a_single_place_goes_to_what_is_due_now():
+    """A batch of one is no reason for what came up in time to wait for the whole backlog."""
+    agenda = Agenda()
+    agenda.put(make_timer(execute_at=NOW - 60_000), NOW)
+    now_due = make_timer(execute_at=NOW)
+    agenda.put(now_due, NOW)
+    assert [timer.id for timer in agenda.take(NOW, 1)] == [now_due.id]
+
+
+def test_the_first_of_both_lanes_is_next():
+    """What is late already keeps nobody asleep until something comes up in time."""
+    agenda = Agenda()
+    assert agenda.next_at() is None
+    agenda.put(make_timer(execute_at=NOW + 3_000), NOW)
+    assert agenda.next_at() == NOW + 3_000
+    agenda.put(make_timer(execute_at=NOW - 60_000), NOW)
+    assert agenda.next_at() == NOW - 60_000
+    assert agenda.next_in_time() == NOW + 3_000
+
+
+def test_only_news_are_put_on_the_agenda():
+    """A version that is known already, or an older one, or a timer that sleeps, changes nothing."""
+    agenda = Agenda()
+    timer = make_timer(execute_at=NOW, version=2)
+    assert agenda.put(timer, NOW)
+    assert not agenda.put(timer, NOW)
+    assert not agenda.put(msgspec.structs.replace(timer, version=1), NOW)
+    assert not agenda.put(make_timer(wake_at=None), NOW)
+    assert agenda.take(NOW, 10) == [timer]
+    assert len(agenda) == 0
+
+
+def test_what_is_struck_off_leaves_the_others_in_order(monkeypatch):
+    """The rest come up as before, and the bytes of those that went are free again."""
+    agenda_ = Agenda()
+    kept, unwanted = [], []
+    for number in range(40):
+        timer = make_timer(execute_at=NOW + number * 7 % 40)
+        agenda_.put(timer, NOW)
+        (unwanted if timer.execute_at % 3 else kept).append(timer)
+    ids = {timer.id for timer in unwanted}
+    updated = msgspec.structs.replace(kept.pop(), version=2, wake_at=NOW + 41)
+    agenda_.put(updated, NOW)
+    dropped = agenda_.drop(lambda timer: timer.id in ids)
+    assert {timer.id for timer in dropped} == ids
+    monkeypatch.setattr(agenda, "MOST_BYTES", (len(kept) + 1) * updated.weight + 9_000)
+    assert agenda_.has_room_for(NOW, 9_000, NOW)
+    assert not agenda_.has_room_for(NOW, 9_001, NOW)
+    kept.sort(key=lambda timer: timer.execute_at)
+    assert agenda_.take(NOW + 60, 100) == [*kept, updated]
+
+
 def test_receivers_that_wait_are_served_in_turn():
     """A long queue at one receiver does not come before a short one at another."""
     targets = Targets(per_target=1, total=100)
@@ -427,9 +480,24 @@ async def test_what_was_claimed_ahead_of_a_receiver_that_stops_answering_is_hand
     await node.dispatch()
     await node.commit()
     executing = [t for t in timers if (await node.get(t)).status is Status.EXECUTING]
-    assert len(executing) == 2
+    assert len(executing) == node.engine.targets.under_way == 2
     waiting = [t for t in timers if (await node.get(t)).status is Status.PENDING]
     assert await node.service.cancel(waiting[0].tenant, waiting[0].id)
+
+
+async def test_claims_that_were_lost_take_no_places(node, store, clock):
+    """Somebody else canceled them; their receiver has all its places for the next ones."""
+    timers = [await node.create(delay="1s") for _ in range(2 * FIRST_PLACES)]
+    await node.engine.reader.step()
+    await store.apply([Change(timer, model.cancel(timer, clock.now())) for timer in timers])
+    clock.advance(1_000)
+    for _ in range(2):
+        await node.dispatch()
+    assert node.engine.targets.under_way == 0
+    node.sender.hold = asyncio.Event()
+    more = [await node.create() for _ in range(FIRST_PLACES)]
+    await node.dispatch()
+    assert sorted(node.sent) == sorted((timer.id, 1) for timer in more)
 
 
 async def test_an_update_does_not_wait_in_the_queue_of_the_old_receiver(store, clock):

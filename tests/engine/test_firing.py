@@ -1,14 +1,24 @@
 """When timers start, and when they do not."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 from duetime import model
+from duetime.engine import committer as committers
+from duetime.engine.claim import Claim
+from duetime.engine.committer import GATHER_FOR, Committer
+from duetime.engine.lease import Lease
 from duetime.errors import IllegalTransition
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change
+from tests.engine.conftest import CLAIM_FOR, settle
+from tests.factories import claim_of, insert, make_timer
 
 TENANT = DEFAULT_TENANT
+SENT = Outcome(kind=Kind.OK, status_code=200)
 
 
 async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
@@ -30,6 +40,23 @@ async def test_a_new_timer_needs_no_poll(node, clock):
     clock.advance(50)
     await node.dispatch()
     assert node.sent == [(timer.id, 1)]
+
+
+@pytest.mark.parametrize(("delay", "pause"), [("300ms", 0.3), ("4s", 1.0)])
+async def test_it_sleeps_until_the_next_timer_but_never_for_long(node, delay, pause):
+    """The wall clock may be set meanwhile, and says nothing of that."""
+    assert await node.engine.dispatcher.step() == 1.0
+    await node.create(delay=delay)
+    assert await node.engine.dispatcher.step() == pause
+
+
+async def test_it_does_not_sleep_while_something_is_due(node, clock):
+    """A batch is bounded; what did not fit into it is next."""
+    for _ in range(501):
+        await node.create(delay="1s")
+    clock.advance(2_000)
+    await node.engine.reader.step()
+    assert await node.engine.dispatcher.step() == 0
 
 
 async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
@@ -229,3 +256,58 @@ async def test_late_timers_fire_oldest_first(store, clock):
     await after.turn()
     due = sorted(timers, key=lambda timer: timer.execute_at)
     assert after.sent == [(timer.id, 1) for timer in due]
+
+
+async def test_half_a_batch_of_outcomes_waits_for_no_more(store, clock, monkeypatch):
+    """A few gather for a moment; more than fit into one write are written in turn, at once."""
+    monkeypatch.setattr(committers, "LARGEST", 4)
+    monkeypatch.setattr(committers, "ENOUGH", 2)
+    wakes, written = [], []
+    committer = Committer(
+        store,
+        clock,
+        claim_for=CLAIM_FOR,
+        members=SimpleNamespace(lease=Lease()),
+        on_written=written.append,
+        wake=lambda: wakes.append(clock.monotonic()),
+    )
+    changes = [claim_of(make_timer()) for _ in range(6)]
+    await insert(store, *(change.old for change in changes))
+    assert await store.apply(changes) == [True] * 6
+    claims = [Claim(timer=change.new, holds_until=clock.monotonic() + 10) for change in changes]
+    for claim in claims:
+        committer.hold(claim)
+    assert committer._gathering() == 0
+    committer.end(claims[0], SENT)
+    assert abs(committer._gathering() - GATHER_FOR) < 0.001
+    assert len(wakes) == 1
+    for claim in claims[1:]:
+        committer.end(claim, SENT)
+        assert committer._gathering() == 0
+    assert len(wakes) == 2
+    assert await committer.step() == 0
+    assert len(written) == 4
+    assert 0 < await committer.step() <= CLAIM_FOR / 4000  # claims are looked at before half-time
+    assert {timer.status for timer in written} == {Status.COMPLETED}
+    assert len(written) == 6
+
+
+async def test_outcomes_that_come_together_are_written_together(node, store, clock):
+    """Nobody waits for this write, and a fuller one costs hardly more than a small one."""
+    engine = asyncio.create_task(node.engine.run())
+    await settle()
+    timers = [await node.create() for _ in range(5)]
+    await settle()
+    assert len(node.sent) == 5
+    store.calls.clear()
+    clock.advance(10)
+    await settle()
+    assert "apply" not in store.calls
+    clock.advance(11)
+    await settle()
+    assert store.calls.count("apply") == 1
+    assert {(await node.get(timer)).status for timer in timers} == {Status.COMPLETED}
+    stopping = asyncio.create_task(node.engine.stop(1))
+    await settle()
+    await stopping
+    await engine

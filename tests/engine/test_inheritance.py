@@ -4,10 +4,13 @@ import asyncio
 
 import pytest
 
+from duetime.engine import agenda
 from duetime.model import DEFAULT_TENANT, Kind, Status
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
 from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, settle, watch
+
+TTLS = {"a": CLAIM_FOR, "b": CLAIM_FOR, "c": 6 * CLAIM_FOR}
 
 
 @pytest.fixture
@@ -192,6 +195,87 @@ async def test_more_claims_than_fit_on_a_page(pair, clock):
         await a.commit()
         await a.dispatch()
     assert {id_ for id_, attempt in a.sent if attempt == 2} == {id_ for id_, _ in b.sent}
+
+
+async def test_claims_of_a_node_whose_clock_was_ahead_are_found(pair, clock):
+    """They seem to hold for longer than any claim of its node could."""
+    a, b = pair
+    b.sender.hold = asyncio.Event()
+    await watch(clock, a, CLAIM_FOR // 2)
+    clock.step_wall_clock(CLAIM_FOR * 3 // 4)
+    timer = await create_for(b, b)
+    await b.turn()
+    clock.step_wall_clock(-CLAIM_FOR * 3 // 4)
+    await watch(clock, a, CLAIM_FOR // 2)
+    await inherit(a)
+    assert a.sent == [(timer.id, 2)]
+
+
+async def test_claims_are_looked_for_as_far_as_those_of_any_dead_node_hold(memory, clock):
+    """Nodes with different settings get along, also when they are dead."""
+    a, b, c = (Node(FlakyStore(memory), clock, name, claim_for=ttl) for name, ttl in TTLS.items())
+    await join(clock, a, b, c)
+    await a.engine.members.step()
+    await watch(clock, a, TTLS["c"] // 2)
+    c.sender.hold = asyncio.Event()
+    timer = await create_for(c, c)
+    await c.turn()
+    await watch(clock, a, TTLS["c"] // 2)
+    await inherit(a)
+    assert a.sent == [(timer.id, 2)]
+
+
+async def test_who_dies_while_others_are_inherited_from_is_not_forgotten(memory, clock):
+    """The look for its claims begins anew."""
+    a, b, c = (Node(FlakyStore(memory), clock, name) for name in "abc")
+    await join(clock, a, b, c)
+    await a.engine.members.step()
+    await watch(clock, a, CLAIM_FOR // 2)
+    await c.engine.members.step()
+    await watch(clock, a, CLAIM_FOR // 4)
+    for node in (b, c):
+        node.sender.hold = asyncio.Event()
+        await create_for(node, node)
+        await node.turn()
+    await watch(clock, a, CLAIM_FOR // 4)
+    due = memory.due
+
+    async def look_while_another_dies(*args):
+        memory.due = due
+        await watch(clock, a, CLAIM_FOR * 3 // 5)
+        return await due(*args)
+
+    memory.due = look_while_another_dies
+    await inherit(a)
+    assert sorted(a.sent) == sorted((id_, 2) for id_, _ in b.sent + c.sent)
+
+
+async def test_a_dead_node_that_left_nothing_is_done_with_in_one_look(pair, clock):
+    """After that the store is not asked any more."""
+    a, _ = pair
+    await watch(clock, a, CLAIM_FOR)
+    a.store.calls.clear()
+    assert await a.engine.heir.step() > 0
+    assert a.store.calls == ["due"]
+    assert await a.engine.heir.step() > 0
+    assert a.store.calls == ["due"]
+
+
+async def test_what_is_inherited_does_not_overfill_the_agenda(pair, clock, monkeypatch):
+    """What finds no room stays where it is, and runs out by itself."""
+    a, b = pair
+    b.sender.hold = asyncio.Event()
+    await claim_late(a, b, clock)
+    await watch(clock, a, CLAIM_FOR // 2)
+    monkeypatch.setattr(agenda, "CAPACITY", 2)
+    await a.engine.heir.step()
+    assert len(a.engine.agenda) == 2
+    monkeypatch.undo()
+    clock.advance(CLAIM_FOR)
+    await a.engine.members.step()
+    for _ in range(2):
+        await a.turn()
+    assert len(a.sent) == 5
 
 
 async def test_a_running_engine_takes_up_what_a_dead_node_left(pair, clock):

@@ -8,7 +8,7 @@ from duetime.engine.shards import Rendezvous
 from duetime.errors import StoreUnavailable
 from duetime.ids import ALL_SHARDS
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord
-from duetime.stores import News
+from duetime.stores import News, Record
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
 from tests.engine.conftest import settle
@@ -186,6 +186,54 @@ async def test_nobody_is_dead_because_the_store_was_away(store, clock):
     assert deaths == []
 
 
+async def test_who_stood_still_before_the_store_was_away_is_not_dead_for_that(store, clock):
+    """The time before and the time after do not add up: it has a ttl again from when it is back."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    await a.step()  # it has seen the last that b wrote
+    share = a.shards
+    clock.advance(60_000)
+    await a.step()
+    clock.advance(2_000)
+    await a.step()
+    assert a.shards == share
+    assert deaths == []
+    await b.step()
+    await beat(clock, a, b)
+    assert a.shards == share
+    assert deaths == []
+
+
+async def test_a_death_is_told_once(store, clock):
+    """Nobody looks for the same claims again and again, nor after an outage."""
+    deaths = []
+    a = Members("a", store, clock, on_death=deaths.append)
+    b = Members("b", store, clock)
+    await joined(clock, a, b)
+    await beat(clock, a, times=10)
+    assert len(deaths) == 1
+    clock.advance(60_000)
+    await beat(clock, a, times=2)
+    assert len(deaths) == 1
+
+
+async def test_a_node_that_runs_no_engine_has_no_shards(store, clock):
+    """However often its record moves, all of them stay with those that fire timers."""
+    a = Members("a", store, clock)
+    await a.step()
+    data = msgspec.json.encode(NodeRecord(ttl=10_000, beat_every=2_000, runs_engine=False))
+    before = None
+    for version in range(1, 5):
+        after = Record(kind=NODE_KIND, name="b", version=version, data=data)
+        assert await store.put_record(before, after)
+        before = after
+        await beat(clock, a)
+    assert a.shards == ALL_SHARDS
+    assert [node.state for node in a.nodes()] == ["alive", "alive"]
+
+
 async def test_who_died_while_the_store_was_away_is_passed_over_soon(store, clock):
     """A heartbeat later others look after its shards; it is surely dead a ttl later."""
     deaths = []
@@ -255,7 +303,9 @@ async def test_records_of_long_dead_nodes_are_removed(store, clock):
     for number in range(5):
         await Members(f"dead-{number}", store, clock).step()
     a = Members("a", store, clock)
-    await beat(clock, a, times=60)
+    await beat(clock, a, times=1 + 10 * 5)  # ten times as long as they may stand still
+    assert len(await store.records(NODE_KIND)) == 6
+    await beat(clock, a)
     assert [record.name for record in await store.records(NODE_KIND)] == ["a"]
 
 

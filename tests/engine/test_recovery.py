@@ -193,6 +193,24 @@ async def test_without_a_lease_nothing_is_claimed(node, store, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+async def test_a_claim_that_landed_unheard_stands_under_the_lease_it_was_made_under(
+    node, store, clock
+):
+    """When it is found to have landed, others may have taken it up already."""
+    await node.engine.members.step()
+    clock.advance(CLAIM_FOR // 2)
+    await node.create()
+    await node.engine.reader.step()
+    store.failing = "after"
+    with pytest.raises(StoreError):
+        await node.engine.dispatcher.step()
+    store.failing = None
+    clock.advance(CLAIM_FOR // 2)
+    await node.engine.members.step()
+    await node.dispatch()
+    assert node.sent == []
+
+
 async def test_a_claim_that_is_renewed_stands_under_the_new_lease(node, store, clock):
     """Nobody has taken it up, so it may be sent again."""
     await node.engine.members.step()
@@ -298,10 +316,68 @@ async def test_two_nodes_never_start_the_same_attempt(store, clock):
     assert sorted(sent) == sorted((timer.id, 1) for timer in timers)
 
 
+async def test_what_is_claimed_ahead_is_handed_back_at_a_stop(store, clock):
+    """What has not left is as if it had never been claimed, and the others may have it at once."""
+    node = Node(store, clock, target_concurrency=2)
+    timers = [await node.create(delay="1s") for _ in range(10)]
+    await node.engine.reader.step()
+    clock.advance(1_000)
+    await node.dispatch()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    under_way = dict(node.sent[2:])
+    await node.engine.dispatcher.stop()
+    await node.commit()
+    rows = [await node.get(timer) for timer in timers[2:]]
+    executing = [row.id for row in rows if row.status is Status.EXECUTING]
+    assert sorted(executing) == sorted(under_way)
+    assert {row.progress.attempt for row in rows if row.id not in under_way} == {0}
+
+
+async def test_claims_that_landed_unheard_are_handed_back_at_a_stop(store, clock):
+    """They are looked up once more, and those that find no place are not left to run out."""
+    node = Node(store, clock, target_concurrency=2)
+    timers = [await node.create(delay="1s") for _ in range(10)]
+    await node.engine.reader.step()
+    clock.advance(1_000)
+    await node.dispatch()
+    await node.commit()
+    node.sender.hold = asyncio.Event()
+    store.failing = "after"
+    with pytest.raises(StoreError):
+        await node.dispatch()
+    store.failing = None
+    claimed = [t.id for t in timers if (await node.get(t)).status is Status.EXECUTING]
+    assert len(claimed) == 4
+    await node.engine.dispatcher.stop()
+    await node.commit()
+    executing = [t.id for t in timers if (await node.get(t)).status is Status.EXECUTING]
+    assert len(executing) == 2
+    assert sorted(id_ for id_, _ in node.sent[2:]) == sorted(executing)
+
+
 async def running(node: Node) -> asyncio.Task[None]:
     task = asyncio.create_task(node.engine.run())
     await settle()
     return task
+
+
+async def test_a_running_engine_holds_on_to_an_attempt_that_takes_long(node, clock):
+    """Its claims are renewed though no outcome comes in between."""
+    engine = await running(node)
+    node.sender.hold = asyncio.Event()
+    timer = await node.create()
+    for _ in range(3 * CLAIM_FOR // 100):
+        await settle()
+        clock.advance(100)
+        assert (await node.get(timer)).wake_at > clock.now()
+    assert node.sent == [(timer.id, 1)]
+    node.sender.hold.set()
+    stopping = asyncio.create_task(node.engine.stop(1))
+    await settle()
+    await stopping
+    await engine
+    assert (await node.get(timer)).progress.attempt == 1
 
 
 async def test_a_graceful_stop_lets_callbacks_end(node, clock):

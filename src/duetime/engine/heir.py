@@ -51,7 +51,7 @@ class Heir:
         """
         now = self._clock.now()
         self._dead = frozenset(dead)
-        self._place, self._until = Due(now, ""), now + 2 * max(dead.values(), default=0)
+        self._place, self._until = Due(now, ""), now + 2 * max(dead.values())
         self._wake()
 
     async def step(self) -> float:

@@ -67,8 +67,7 @@ class Sightings:
             )
             if last is None or last.version != record.version:
                 about = read_record(record.data)
-                has_moved = last is not None or not is_first
-                last = Sighting(record.version, seen_at, has_moved, about)
+                last = Sighting(record.version, seen_at, not is_first, about)
                 last.doubted_since = seen_at if was_blind else None
             elif not last.is_dead and was_blind:
                 # However slow the looks are from now on, the doubt began with the first of them.
