@@ -11,6 +11,7 @@ from duetime.stores import Change
 TENANT = DEFAULT_TENANT
 
 
+@pytest.mark.promise("never-early")
 async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
     """Never early, and on time."""
     timer = await node.create(delay="500ms")
@@ -32,6 +33,7 @@ async def test_a_new_timer_needs_no_poll(node, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("never-lost")
 async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
     """The stretch being read counts as read before the read begins."""
     await node.engine.reader.step()
@@ -51,6 +53,7 @@ async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock,
     assert [timer.timer_id for timer in node.sender.sent] == ["meanwhile"]
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_a_canceled_timer_never_starts(node, clock):
     """Once a cancel is acknowledged, nothing is sent, though the agenda still had it."""
     timer = await node.create(delay="1s")
@@ -61,6 +64,7 @@ async def test_a_canceled_timer_never_starts(node, clock):
     assert node.sent == []
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_a_cancel_that_the_engine_was_not_told_of_still_wins(node, clock, store):
     """An agenda that is out of date loses the race for the claim."""
     timer = await node.create(delay="1s")
@@ -72,6 +76,7 @@ async def test_a_cancel_that_the_engine_was_not_told_of_still_wins(node, clock, 
     assert (await node.get(timer)).status is Status.CANCELED
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_a_timer_under_way_cannot_be_canceled(node):
     """A cancel that comes too late is refused, not ignored."""
     timer = await node.create()
@@ -80,6 +85,7 @@ async def test_a_timer_under_way_cannot_be_canceled(node):
         await node.service.cancel(TENANT, timer.id)
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_an_update_moves_the_start(node, clock):
     """Only the new time counts after an update, earlier or later."""
     timer = await node.create(delay="1s")
@@ -93,6 +99,7 @@ async def test_an_update_moves_the_start(node, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("cancel-holds", "late-fires")
 async def test_a_paused_timer_waits_and_fires_late_after_resume(node, clock):
     """Pausing holds a timer back past its time; resuming makes it due at once."""
     timer = await node.create(delay="1s")
@@ -113,6 +120,7 @@ async def test_fire_starts_a_waiting_timer_now(node):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("late-fires")
 async def test_a_timer_past_its_deadline_is_failed_and_not_sent(node, clock):
     """The deadline is a delay after execute_at beyond which nothing starts."""
     timer = await node.create(delay="1s", deadline="2s")
@@ -124,6 +132,7 @@ async def test_a_timer_past_its_deadline_is_failed_and_not_sent(node, clock):
     assert stored.progress.last_error == "deadline passed"
 
 
+@pytest.mark.promise("late-fires")
 async def test_a_timer_at_its_deadline_is_still_sent(node, clock):
     """The deadline itself is not too late."""
     timer = await node.create(delay="1s", deadline="2s")
@@ -154,6 +163,7 @@ async def test_retries_come_when_the_policy_says(node, clock):
     assert [(line.attempt, line.outcome.kind) for line in log] == [(n, "http") for n in (1, 2, 3)]
 
 
+@pytest.mark.promise("never-early")
 async def test_retry_after_delays_the_next_attempt(node, clock):
     """A receiver that names a time is not called before it."""
     timer = await node.create(retry_policy={"max_attempts": 2, "initial_interval": "1s"})
@@ -183,6 +193,7 @@ async def test_an_outcome_that_is_not_retryable_ends_it(node):
     assert (await node.get(timer)).status is Status.FAILED
 
 
+@pytest.mark.promise("never-early")
 async def test_a_wall_clock_that_is_set_back_delays_and_does_not_spin(node, clock):
     """The new time counts, and the dispatcher sleeps until it comes."""
     timer = await node.create(delay="1s")
@@ -218,6 +229,7 @@ async def test_a_wall_clock_that_is_set_forward_fires_by_the_new_time(node, cloc
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("late-fires")
 async def test_late_timers_fire_oldest_first(store, clock):
     """A backlog is worked off in the order in which it was due."""
     from tests.engine.conftest import Node  # noqa: PLC0415 - only this test makes its own

@@ -172,6 +172,7 @@ def cramped(monkeypatch):
     monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 500_000)
 
 
+@pytest.mark.promise("never-lost", "never-early", "cancel-holds", "own-number")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_storm(cramped, seed):

@@ -100,6 +100,7 @@ def sent_after_it_was_taken_up(arrived: list[tuple[str, str, int]]) -> list[tupl
     return found
 
 
+@pytest.mark.promise("never-lost", "cancel-holds", "one-node-per-attempt", "own-number")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_storm_of_nodes(seed):

@@ -114,6 +114,7 @@ async def _true(value: object) -> object:
     return value
 
 
+@pytest.mark.promise("never-lost", "never-early", "cancel-holds", "own-number")
 async def test_ten_kills_under_load(tmp_path: Path):
     """None lost, none early, none after its cancel, no attempt number twice, one webhook-id."""
     ledger = Ledger()
@@ -145,6 +146,7 @@ async def test_ten_kills_under_load(tmp_path: Path):
     assert {a.attempt for a in ledger.arrivals} > {"1"}
 
 
+@pytest.mark.promise("one-node-per-attempt", "stalled-sends-nothing")
 async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path):
     """A node stopped by SIGSTOP past its claims, with another one beside it: no attempt twice."""
     ledger = Ledger()

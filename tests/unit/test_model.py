@@ -174,6 +174,7 @@ def test_success_forgets_the_error():
     assert (done.progress.last_error, done.executed_at) == (None, LATER)
 
 
+@pytest.mark.promise("own-number")
 def test_lost_attempts_do_not_count():
     """An attempt whose node died is taken up with the next number, and is not a failure."""
     timer = model.take_up(in_status(Status.EXECUTING), "node-2", LATER, 10_000)
@@ -211,11 +212,13 @@ def test_expired():
     assert (timer.status, timer.progress.last_error) == (Status.FAILED, "deadline passed")
 
 
+@pytest.mark.promise("late-fires")
 def test_no_deadline():
     """Without a deadline, nothing is ever too late."""
     assert not model.is_too_late(make_timer(), NOW * 2)
 
 
+@pytest.mark.promise("late-fires")
 def test_fire_keeps_the_deadline_in_reach():
     """Firing a timer whose deadline has passed moves execute_at, so that it does start."""
     fired = model.fire(in_status(Status.PENDING), NOW + 5000)
@@ -225,6 +228,7 @@ def test_fire_keeps_the_deadline_in_reach():
     assert (in_time.execute_at, in_time.wake_at) == (NOW, NOW + 500)
 
 
+@pytest.mark.promise("own-number")
 def test_new_content_is_a_new_occurrence():
     """After an attempt, an update starts a new occurrence, so that no receiver drops it."""
     untried = in_status(Status.PENDING)

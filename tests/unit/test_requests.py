@@ -86,6 +86,7 @@ def test_not_a_time(text: str):
         to_time(text, "at")
 
 
+@pytest.mark.promise("never-early")
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_any_time(at: datetime):
     """Any time is read to the millisecond, never earlier than it was."""
@@ -99,6 +100,7 @@ def test_any_time(at: datetime):
         assert millis <= LATEST
 
 
+@pytest.mark.promise("bad-input")
 @given(st.text(max_size=40), st.text(max_size=40) | st.none())
 def test_any_text_as_time(text: str, timezone: str | None):
     """Any text, in any zone, is a time or an InvalidRequest."""
@@ -275,6 +277,7 @@ def test_depth(opening: bytes):
     check_bytes(b"[" + b"[]," * 500 + b"[]]")
 
 
+@pytest.mark.promise("bad-input")
 @given(st.binary(max_size=60))
 def test_any_bytes(body: bytes):
     """Any bytes are a request or an InvalidRequest."""
