@@ -375,3 +375,4 @@ async def test_promises_hold_while_workers_come_and_go(tmp_path: Path):
     assert ledger.repeated == []
     assert ledger.arrived & ledger.canceled == set()
     assert [a for a in ledger.arrivals if a.lateness is not None and a.lateness < 0] == []
+    assert ledger.early == []
