@@ -1,6 +1,7 @@
 """Every cell of the table action x status, and what each change does to a row."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from duetime.model import FINISHED, MAX_LOST, TRANSITIONS, Kind, Outcome, Progre
 from duetime.retry import RetryPolicy
 from tests.factories import NODE, NOW, make_spec, make_timer
 
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 LATER = NOW + 5000
 OK = Outcome(kind=Kind.OK, status_code=200)
 REFUSED = Outcome(kind=Kind.HTTP, status_code=404, error="HTTP 404")
@@ -70,6 +72,29 @@ ACTIONS: dict[str, list[Callable[[Timer], Timer]]] = {
 def test_every_action_is_tried():
     """The table of this test has every action of the model's."""
     assert set(ACTIONS) == set(TRANSITIONS)
+
+
+def documented() -> dict[str, dict[Status, set[Status]]]:
+    """The table "action | from | to" of docs/architecture.md."""
+    table = ARCHITECTURE.read_text().partition("| action | from | to |\n|---|---|---|\n")[2]
+    found = {}
+    for row in table.partition("\n\n")[0].splitlines():
+        action, before, after = (cell.strip() for cell in row.strip("|").split("|"))
+        _, but, exception = before.rpartition("all but ")
+        froms = set(Status) - {Status(exception)} if but else set(map(Status, before.split(", ")))
+        found[action] = {
+            status: {status} if after == "the same" else set(map(Status, after.split(", ")))
+            for status in froms
+        }
+    return found
+
+
+def test_the_table_is_the_documented_one():
+    """The code allows exactly what the table of docs/architecture.md says."""
+    assert documented() == {
+        action: {before: set(after) for before, after in row.items()}
+        for action, row in TRANSITIONS.items()
+    }
 
 
 @pytest.mark.parametrize("status", Status)
