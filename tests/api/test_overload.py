@@ -144,8 +144,9 @@ async def test_change_that_does_not_answer(make_api: MakeApi, store: Store, cloc
     assert (answer.status, answer.code) == (500, 1)
     gated.gate.set()
     await settle()
-    while (await api.shown(made["id"]))["status"] != "canceled":
-        await settle()
+    async with asyncio.timeout(30):
+        while (await api.shown(made["id"]))["status"] != "canceled":
+            await settle()
 
 
 async def test_doubt_that_cannot_be_resolved(make_api: MakeApi, store: Store, clock: FakeClock):

@@ -112,8 +112,10 @@ async def test_one_page_does_not_overfill_the_agenda(store, clock):
     node = Node(store, clock)
     await store.insert([Insert(heavy(1024)) for _ in range(200)])
     clock.advance(3_600_000)
+    await node.engine.reader.step()  # which learns how late it is
     await node.engine.reader.step()
-    assert sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap) <= MOST_BYTES
+    held = sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap)
+    assert MOST_BYTES // 2 < held <= MOST_BYTES
 
 
 async def test_a_backlog_of_large_timers_is_read_about_once(store, clock):

@@ -103,8 +103,9 @@ async def test_a_node_that_stalled_past_its_lease_sends_nothing(node, clock):
     """Others may have taken it for dead, though its claim has not run out."""
     await node.engine.members.step()
     clock.advance(CLAIM_FOR // 2)
-    await node.create()
+    timer = await node.create()
     await node.engine.dispatcher.step()  # claimed, not yet sent
+    assert (await node.get(timer)).status is Status.EXECUTING
     clock.advance(CLAIM_FOR // 2)  # the process stood still
     await settle()
     assert node.sent == []
