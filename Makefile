@@ -42,6 +42,10 @@ lint: $(VENV)/developing ## Lint, strict types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: promises
+promises: $(VENV)/developing ## Print every promise with the tests that try to break it
+	@$(BIN)/python -m tests.promise_list
+
 .PHONY: servers
 servers: $(VENV)/developing ## Fetch the database servers that the tests start, into .cache
 	@$(BIN)/python -m tests.servers

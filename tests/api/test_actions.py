@@ -39,6 +39,7 @@ async def test_pause_and_resume(api: Api):
     assert_has(resumed.data, {"status": "pending", "execute_at": made["execute_at"]})
 
 
+@pytest.mark.promise("late-fires")
 async def test_resume_late(api: Api):
     """A timer whose time passed while it was paused is due at once."""
     made = await api.create(delay="1m")
@@ -302,6 +303,7 @@ async def test_timezone(quick_api: Api):
     assert answer.data["execute_at"] == "2030-12-01T08:00:00Z"
 
 
+@pytest.mark.promise("never-early")
 async def test_fractions_are_rounded_up(quick_api: Api):
     """A fraction of a millisecond is rounded up, so that nothing fires early."""
     made = await quick_api.create(execute_at="2030-01-01T00:00:00.0001Z")

@@ -25,6 +25,7 @@ async def test_all_are_created(api: Api):
         assert (await api.shown(item["data"]["id"]))["status"] == "pending"
 
 
+@pytest.mark.promise("bad-input")
 async def test_partial_failure(api: Api):
     """Timers that cannot be created are told one by one; the others are created."""
     await api.create(timer_id="taken", name="first")
@@ -66,6 +67,7 @@ async def test_partial_failure(api: Api):
     assert (await api.get("/timers")).data["total"] == 3
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_repeat(api: Api):
     """A batch of timers with keys that is sent again finds its timers, and makes none."""
     at = "2025-10-26T11:00:00Z"

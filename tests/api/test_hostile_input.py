@@ -206,6 +206,7 @@ REFUSED: list[tuple[bytes, str]] = [
 ]
 
 
+@pytest.mark.promise("bad-input")
 @pytest.mark.parametrize(("body", "message"), REFUSED)
 async def test_refused(quick_api: Api, body: bytes, message: str):
     """What is wrong is 400, code 2, and the message begins with the field that is."""
@@ -217,6 +218,7 @@ async def test_refused(quick_api: Api, body: bytes, message: str):
     assert (await quick_api.get("/timers")).data["total"] == 0
 
 
+@pytest.mark.promise("bad-input")
 @pytest.mark.parametrize(
     "url",
     [
@@ -399,6 +401,7 @@ async def test_content_length_that_is_no_number(quick_api: Api):
         assert answer.status in {400, 413}
 
 
+@pytest.mark.promise("bad-input")
 async def test_client_hangs_up(quick_api: Api):
     """A client that is gone in the middle of its body is answered nothing, and nothing is made."""
     sent: list[Any] = []

@@ -9,6 +9,7 @@ from tests.api.client import Api, timer_body
 CONFLICT = "timer_id: 'x' in group 'default' has other content already"
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_same_content(api: Api):
     """The same key with the same content is 200 and the existing timer."""
     body = timer_body(timer_id="x", name="n", tags=["a"], metadata={"b": 1, "a": 2})
@@ -56,6 +57,7 @@ async def test_other_correlation_id_is_the_same_content(api: Api):
     assert answer.data["id"] == made["id"]
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_repeat_after_its_time(api: Api):
     """A repeat that comes after the timer was due is answered with the timer all the same."""
     made = await api.create(timer_id="x", execute_at="2025-10-26T10:30:01Z")
@@ -94,6 +96,7 @@ async def test_numbers_beyond_any_range(api: Api, number: bytes):
     assert number in (await api.get(f"/timers/{first.data['id']}")).body
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_header(api: Api):
     """Idempotency-Key does the same as timer_id."""
     made = await api.post("/timers", timer_body(), Idempotency_Key="x")
@@ -121,6 +124,7 @@ async def test_bad_header(quick_api: Api, key: str):
     assert answer.message.startswith("Idempotency-Key: ")
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_concurrent_same_content(api: Api):
     """Of the same create many times at once, one is new and all give the same timer."""
     answers = await asyncio.gather(
@@ -131,6 +135,7 @@ async def test_concurrent_same_content(api: Api):
     assert (await api.get("/timers")).data["total"] == 1
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_concurrent_other_content(api: Api):
     """Of creates with one key and different contents at once, one wins and the others are 409."""
     answers = await asyncio.gather(

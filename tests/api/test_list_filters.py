@@ -224,6 +224,7 @@ async def test_cursor_and_offset(quick_api: Api):
     assert answer.summary == (400, 2, "offset: cannot be given together with cursor")
 
 
+@pytest.mark.promise("bad-input")
 @pytest.mark.parametrize(
     ("query", "message"),
     [

@@ -118,6 +118,7 @@ async def test_creates_do_not_wait_for_ever(make_api: MakeApi, gated: GatedStore
     assert (await api.get("/timers")).data["total"] == 4
 
 
+@pytest.mark.promise("changes-pass")
 async def test_changes_get_through(make_api: MakeApi, store: Store, gated: GatedStore):
     """While creates are refused, every change of a timer is made."""
     made = await make_api(store).create(timer_id="x")
@@ -144,8 +145,9 @@ async def test_change_that_does_not_answer(make_api: MakeApi, store: Store, cloc
     assert (answer.status, answer.code) == (500, 1)
     gated.gate.set()
     await settle()
-    while (await api.shown(made["id"]))["status"] != "canceled":
-        await settle()
+    async with asyncio.timeout(30):
+        while (await api.shown(made["id"]))["status"] != "canceled":
+            await settle()
 
 
 async def test_doubt_that_cannot_be_resolved(make_api: MakeApi, store: Store, clock: FakeClock):
@@ -282,6 +284,7 @@ async def test_batch_that_does_not_answer(make_api: MakeApi, gated: GatedStore, 
     await settle()
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_memory_is_bounded(clock: FakeClock):
     """50,000 creates thrown at a store that hangs: few are held, and no accepted one is lost."""
     gated = GatedStore(MemoryStore(), "insert")
@@ -331,6 +334,7 @@ async def test_what_never_began_is_refused(make_api: MakeApi, gated: GatedStore,
     assert (await api.get("/timers")).data["total"] == 8
 
 
+@pytest.mark.promise("bounded-memory", "changes-pass")
 async def test_reads_are_bounded(make_api: MakeApi, store: Store, clock: FakeClock):
     """So many reads at once, some in line, then 503; a change still finds its timer."""
     made = await make_api(store).create()
@@ -434,6 +438,7 @@ async def test_few_are_slowed_at_once(make_api: MakeApi, monkeypatch, clock: Fak
 LARGE = json.dumps(timer_body(metadata="x" * 2 * SMALL)).encode()
 
 
+@pytest.mark.promise("changes-pass")
 async def test_large_bodies_wait_and_small_ones_pass(
     make_api: MakeApi, gated: GatedStore, clock: FakeClock
 ):
@@ -459,6 +464,7 @@ async def test_large_bodies_wait_and_small_ones_pass(
     assert (bodies._small._count, bodies._small._weight) == (0, 0)
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_small_bodies_are_bounded_and_tiny_ones_pass(make_api: MakeApi, clock: FakeClock):
     """Many small bodies are as much as a large one; a tiny one weighs nothing to speak of."""
     gated = GatedStore(MemoryStore(), "insert")

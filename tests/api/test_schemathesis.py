@@ -93,6 +93,7 @@ def url() -> Iterator[str]:
     assert not thread.is_alive()
 
 
+@pytest.mark.promise("bad-input")
 @schema.parametrize()
 @settings(
     max_examples=15,

@@ -86,6 +86,7 @@ async def test_into_the_past(api: Api):
     assert await api.shown(id_) == before
 
 
+@pytest.mark.promise("bad-input")
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -69,6 +69,7 @@ def assert_unknown(answer: Answer) -> None:
     assert "not known whether the change was made" in answer.message
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("key", [None, "x"])
 async def test_create_before(make_api: MakeApi, store: Store, key: str | None):
     """A create that was not written is 503, and leaves no timer."""
@@ -78,6 +79,7 @@ async def test_create_before(make_api: MakeApi, store: Store, key: str | None):
     assert (await api.post("/timers", timer_body(timer_id=key))).status == 201
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("key", [None, "x"])
 async def test_create_after(make_api: MakeApi, store: Store, key: str | None):
     """A create that was written, though its answer was lost, is 201."""
@@ -88,6 +90,7 @@ async def test_create_after(make_api: MakeApi, store: Store, key: str | None):
     assert stored == answer.data
 
 
+@pytest.mark.promise("one-timer-per-key")
 async def test_create_on_a_taken_key(make_api: MakeApi, store: Store):
     """Where the key was taken already, a lost answer changes nothing: 200 or 409."""
     await make_api(store).create(timer_id="x")
@@ -99,6 +102,7 @@ async def test_create_on_a_taken_key(make_api: MakeApi, store: Store):
         assert (other.status, other.code) == (409, 5)
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("how", ["before", "after"])
 @pytest.mark.parametrize("key", [None, "x"])
 async def test_create_unknown(make_api: MakeApi, store: Store, how: str, key: str | None):
@@ -149,6 +153,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize(("method", "action", "body"), CHANGES)
 async def test_change_before(make_api: MakeApi, store: Store, method: str, action: str, body):
     """A change that was not written is 503, and the timer is as it was."""
@@ -159,6 +164,7 @@ async def test_change_before(make_api: MakeApi, store: Store, method: str, actio
     assert await api.shown(made["id"]) == before
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize(("method", "action", "body"), CHANGES)
 async def test_change_after(make_api: MakeApi, store: Store, method: str, action: str, body):
     """A change that was written, though its answer was lost, is done once and answered as done."""
@@ -170,6 +176,7 @@ async def test_change_after(make_api: MakeApi, store: Store, method: str, action
     assert (await api.shown(made["id"]))["version"] == 2
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("how", ["before", "after"])
 @pytest.mark.parametrize(("method", "action", "body"), CHANGES)
 async def test_change_unknown(
@@ -279,6 +286,7 @@ async def test_loses_a_race_and_tries_again(make_api: MakeApi, store: Store):
     assert (answer.data["name"], answer.data["tags"]) == ("b", ["t"])
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_loses_a_race_against_the_engine(make_api: MakeApi, store: Store):
     """A cancel that loses against a claim is refused: the attempt has started."""
     quiet = make_api(store)

@@ -12,6 +12,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.promise("nothing-unseen")
 @pytest.mark.parametrize(("method", "action", "body"), CHANGES)
 async def test_stale(api: Api, method: str, action: str, body):
     """A change that names an older version is 412, code 6, and changes nothing."""
@@ -26,6 +27,7 @@ async def test_stale(api: Api, method: str, action: str, body):
     assert await api.shown(made["id"]) == before
 
 
+@pytest.mark.promise("nothing-unseen")
 @pytest.mark.parametrize(("method", "action", "body"), CHANGES)
 @pytest.mark.parametrize("given", ['"1"', "1", 'W/"1"', "*", "001"])
 async def test_newest(quick_api: Api, method: str, action: str, body, given: str):
@@ -46,6 +48,7 @@ async def test_resume(api: Api):
     assert (await api.post(path, If_Match='"2"')).headers["etag"] == '"3"'
 
 
+@pytest.mark.promise("nothing-unseen")
 async def test_by_key(api: Api):
     """PUT and DELETE by key obey If-Match; a timer that is not there yet has no version."""
     path = "/groups/default/timers/x"
@@ -58,6 +61,7 @@ async def test_by_key(api: Api):
     assert (await api.delete(path, If_Match='"2"')).headers["etag"] == '"3"'
 
 
+@pytest.mark.promise("nothing-unseen")
 async def test_precondition_before_status(api: Api):
     """Who names a stale version is told that first, whatever the status is by now."""
     made = await api.bring_to("completed")

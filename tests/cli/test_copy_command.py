@@ -81,6 +81,7 @@ def test_the_source_stays_as_it_is(run, tmp_path):
     assert (tmp_path / "from.db").read_bytes() == before
 
 
+@pytest.mark.promise("whole-copy")
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", KINDS)
 async def test_there_and_back_is_the_same(spawn, fresh_database, engine):
@@ -139,6 +140,7 @@ def stuck(run, spawn):
     return process
 
 
+@pytest.mark.promise("whole-copy")
 def test_a_copy_that_was_killed_is_resumed(stuck, run):
     """Kill -9 in the middle, and the same command again: all is there, and the same."""
     stuck.kill()

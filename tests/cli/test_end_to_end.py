@@ -95,6 +95,7 @@ def test_the_client_does_all_that_the_api_can(client, node):
     client.ready()
 
 
+@pytest.mark.promise("one-timer-per-key")
 def test_the_same_request_again_is_the_same_timer(client, node):
     """By the idempotency key."""
     callback = {"type": "http", "url": node.receiver}

@@ -34,6 +34,7 @@ async def no_longer_ready(node: Node) -> None:
     await eventually(has_noticed, f"{node.log} to say that it is not ready")
 
 
+@pytest.mark.promise("never-lost", "failing-store")
 @pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The server is killed, and started again on what it had on its disk."""
@@ -68,6 +69,7 @@ async def test_pause(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     assert campaign.failed > 0
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_lost_answers(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
     """The connection is cut after the server committed, and before the node hears of it."""

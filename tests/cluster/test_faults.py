@@ -20,6 +20,8 @@ from tests.system.service import eventually
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.promise("never-lost", "never-early", "cancel-holds")
+@pytest.mark.promise("one-node-per-attempt", "dead-inherited")
 @pytest.mark.parametrize("database_url", on(*EACH_STORE), indirect=True)
 async def test_kill(tmp_path: Path, database_url: str, extent: Extent):
     """One node after the other is ended by kill -9."""
@@ -37,6 +39,7 @@ async def test_kill(tmp_path: Path, database_url: str, extent: Extent):
     assert campaign.retaken > 0
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 @pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
 async def test_freeze(tmp_path: Path, database_url: str, extent: Extent):
     """SIGSTOP until the node's claims have run out, and SIGCONT: it sends none of them then."""
@@ -61,6 +64,7 @@ async def test_freeze(tmp_path: Path, database_url: str, extent: Extent):
     assert campaign.retaken > 0
 
 
+@pytest.mark.promise("never-lost")
 @pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
 async def test_kill_of_all(tmp_path: Path, database_url: str, extent: Extent):
     """All nodes are ended by kill -9 at once."""
@@ -77,6 +81,7 @@ async def test_kill_of_all(tmp_path: Path, database_url: str, extent: Extent):
     assert campaign.retaken > 0
 
 
+@pytest.mark.promise("one-node-per-attempt", "clean-stop")
 @pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
 async def test_rolling_restart(tmp_path: Path, database_url: str, extent: Extent):
     """One node after the other is stopped and started: nothing is late, nothing comes twice."""

@@ -1,11 +1,13 @@
 """Timers that are made on one node and looked after by another, on real PostgreSQL."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from duetime import ids
 from duetime.cli.receiver import Arrival, running_receiver
+from duetime.clock import from_datetime
 from tests.cluster.conftest import POSTGRES
 from tests.cluster.nodes import Cluster, running_cluster
 from tests.cluster.waiting import until
@@ -36,10 +38,11 @@ def numbers(ranges: str) -> set[int]:
     return {n for bound in bounds for n in range(int(bound[0]), int(bound[-1]) + 1)}
 
 
-async def create(node: ServiceProcess, url: str) -> str:
-    """Make a timer that is due in 50 ms; the answer is its id."""
+async def create(node: ServiceProcess, url: str) -> tuple[str, int]:
+    """Make a timer that is due in 50 ms; the answer is its id, and when it is due."""
     body = {"delay": "50ms", "callback": {"type": "http", "url": url}}
-    return str((await node.call("POST", "/timers", body)).data["id"])
+    timer = (await node.call("POST", "/timers", body)).data
+    return str(timer["id"]), from_datetime(datetime.fromisoformat(timer["execute_at"]))
 
 
 async def fired(cluster: Cluster) -> tuple[set[str], list[Arrival]]:
@@ -48,9 +51,11 @@ async def fired(cluster: Cluster) -> tuple[set[str], list[Arrival]]:
     others = await others_shards(cluster)
     async with running_receiver("127.0.0.1", 0, arrivals.append) as port:
         url = f"http://127.0.0.1:{port}/hook"
-        made = [await create(cluster.nodes[0], url) for _ in range(COUNT)]
+        made = dict([await create(cluster.nodes[0], url) for _ in range(COUNT)])
         await until(lambda: len(arrivals) >= COUNT, "every timer")
     assert sorted(arrival.headers["x-timer-id"] for arrival in arrivals) == sorted(made)
+    # By what was acknowledged, whatever an arrival says of itself.
+    assert [each for each in arrivals if each.at < made[each.headers["x-timer-id"]]] == []
     return {id_ for id_ in made if ids.shard_of(id_) in others}, arrivals
 
 
@@ -83,4 +88,5 @@ async def test_without_news_the_poll_finds_it(
     async with running_cluster(tmp_path, url, count=2, POLL_INTERVAL="200ms") as cluster:
         others, arrivals = await fired(cluster)
         assert len(others) > COUNT // 10
+        assert f"-{cluster.nodes[1].pid}-" in await starters(cluster, others)
     assert [arrival for arrival in arrivals if (arrival.lateness or 0) < 0] == []

@@ -190,6 +190,7 @@ async def test_closed_sender_sends_nothing(sender: HttpSender, receiver: Receive
     assert receiver.connections == 0
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_connections_at_rest_are_bounded(make_sender: MakeSender, receiver: Receiver):
     """The one that has rested longest goes."""
     sender = make_sender(most_at_rest=2, most_receivers=2, lookup=lambda _: ["127.0.0.1"])

@@ -46,6 +46,7 @@ GLOBAL = [
 ]
 
 
+@pytest.mark.promise("permitted-addresses")
 @pytest.mark.parametrize(
     "address", [address for addresses in DENIED.values() for address in addresses]
 )
@@ -66,6 +67,7 @@ def test_loopback_is_permitted_for_development(address: str):
     assert Egress.parse("", loopback=True).permits("localhost", 8080, address)
 
 
+@pytest.mark.promise("permitted-addresses")
 @pytest.mark.parametrize("address", ["10.0.0.1", "169.254.169.254", "::", "0.0.0.0"])
 def test_loopback_permits_nothing_else(address: str):
     """Permission to call this machine is not permission to call its neighbours."""

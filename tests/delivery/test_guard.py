@@ -20,6 +20,7 @@ def answering(*answers: list[str]) -> Lookup:
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
+@pytest.mark.promise("permitted-addresses")
 @pytest.mark.parametrize(
     ("host", "address"),
     [
@@ -50,6 +51,7 @@ async def test_disguised_address(
     assert receiver.connections == 0
 
 
+@pytest.mark.promise("permitted-addresses")
 async def test_name_of_a_denied_address(make_sender: MakeSender, receiver: Receiver):
     """A name is judged by what it resolves to."""
     sender = make_sender(loopback=False, lookup=answering(["127.0.0.1", "::1"]))
@@ -59,6 +61,7 @@ async def test_name_of_a_denied_address(make_sender: MakeSender, receiver: Recei
     assert receiver.connections == 0
 
 
+@pytest.mark.promise("permitted-addresses")
 async def test_rebinding(make_sender: MakeSender, receiver: Receiver):
     """What the name resolves to later does not matter: the judged address is the one called."""
     async with Receiver(host="127.0.0.2") as inside:
@@ -71,6 +74,7 @@ async def test_rebinding(make_sender: MakeSender, receiver: Receiver):
         assert inside.connections == 0
 
 
+@pytest.mark.promise("permitted-addresses")
 async def test_rebinding_after_the_answer_has_aged(make_sender: MakeSender, receiver: Receiver):
     """A later answer is judged anew."""
     clock = FakeClock()
@@ -84,6 +88,7 @@ async def test_rebinding_after_the_answer_has_aged(make_sender: MakeSender, rece
     assert len(receiver.requests) == 1
 
 
+@pytest.mark.promise("permitted-addresses")
 async def test_only_the_permitted_of_several_addresses(make_sender: MakeSender, receiver: Receiver):
     """Where only some addresses of a name are permitted, only those are connected to."""
     lookup = answering(["127.0.0.3", "10.0.0.1", "127.0.0.1", "169.254.169.254"])
@@ -93,6 +98,7 @@ async def test_only_the_permitted_of_several_addresses(make_sender: MakeSender, 
     assert receiver.requests[0].headers["host"] == f"mixed.example:{receiver.port}"
 
 
+@pytest.mark.promise("permitted-addresses")
 @pytest.mark.parametrize(
     "host", ["hooks.internal", "hooks.internal.", "HOOKS.internal", "h_k-s.1a"]
 )
@@ -112,6 +118,7 @@ async def test_permitted_host(make_sender: MakeSender, receiver: Receiver):
     assert outcome.kind is Kind.EGRESS
 
 
+@pytest.mark.promise("permitted-addresses")
 async def test_redirect_inside_is_not_followed(make_sender: MakeSender, receiver: Receiver):
     """A permitted receiver cannot send Duetime where it may not go."""
     async with Receiver(host="127.0.0.2") as inside:
@@ -172,6 +179,7 @@ async def test_no_second_address_once_something_was_sent(
     assert len(asked) == 2  # before the connection, and before the request
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 async def test_lost_claim_between_two_addresses(make_sender: MakeSender, receiver: Receiver):
     """The claim is asked for again before the second address is tried."""
     claims = [False, True]
@@ -181,6 +189,7 @@ async def test_lost_claim_between_two_addresses(make_sender: MakeSender, receive
     assert receiver.connections == 0
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 async def test_claim_lost_while_connecting(sender: HttpSender, receiver: Receiver):
     """A claim that ran out while the connection was made: nothing is sent on it."""
     claims = [False, True]

@@ -64,6 +64,7 @@ async def test_status(
     assert outcome.retry_at is None
 
 
+@pytest.mark.promise("no-secret")
 @pytest.mark.parametrize(
     ("location", "words"),
     [
@@ -206,6 +207,7 @@ async def test_nats_timer(sender: HttpSender):
     assert (outcome.kind, outcome.retryable) == (Kind.NATS, False)
 
 
+@pytest.mark.promise("no-secret")
 async def test_unforeseen_error(
     make_sender: MakeSender, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ):

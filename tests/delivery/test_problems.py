@@ -58,6 +58,7 @@ async def test_longest_url(sender: HttpSender):
     assert problem(sender, URL.ljust(2049, "x")) == "callback.url: must be at most 2048 characters"
 
 
+@pytest.mark.promise("no-secret")
 @pytest.mark.parametrize("userinfo", ["me:secret", "me", ":secret"])
 async def test_userinfo(sender: HttpSender, userinfo: str):
     """Credentials do not belong into the URL; the sentence says where they do, without them."""
@@ -95,6 +96,7 @@ async def test_owned_header(sender: HttpSender, name: str):
     )
 
 
+@pytest.mark.promise("no-secret")
 @pytest.mark.parametrize(
     ("headers", "words"),
     [

@@ -48,6 +48,7 @@ async def test_the_usual_request(make_sender: MakeSender, receiver: Receiver):
     ]
 
 
+@pytest.mark.promise("signatures-fit")
 @pytest.mark.parametrize("body", [b'{ "a" :1.0,\n"b":"\\u00fc \xc3\xbc" }', b"null", b'""', b"0"])
 async def test_body_is_sent_as_it_was_given(sender: HttpSender, receiver: Receiver, body: bytes):
     """Not a byte of the payload changes on the way, or its signature would not fit."""
@@ -71,6 +72,7 @@ async def test_other_methods(sender: HttpSender, receiver: Receiver, method: str
     assert not {"content-length", "content-type", "transfer-encoding"} & set(request.headers)
 
 
+@pytest.mark.promise("signatures-fit")
 async def test_every_secret_signs(make_sender: MakeSender, receiver: Receiver):
     """The signature covers id, time and body, once per secret."""
     sender = make_sender(clock=FakeClock(), secrets=SECRETS)
@@ -90,6 +92,7 @@ async def test_own_headers_come_last(sender: HttpSender, receiver: Receiver):
     assert request.headers["x-own"] == "yes"
 
 
+@pytest.mark.promise("signatures-fit")
 async def test_signed_headers_cannot_be_replaced(make_sender: MakeSender, receiver: Receiver):
     """Not even a timer that was stored past the check can forge what a signature vouches for."""
     sender = make_sender(clock=FakeClock(), secrets=SECRETS)
@@ -132,6 +135,7 @@ async def test_correlation_id(
     assert "x-evil" not in request.headers
 
 
+@pytest.mark.promise("permitted-addresses")
 async def test_no_proxy_of_the_environment(
     make_sender: MakeSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):

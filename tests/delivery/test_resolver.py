@@ -95,6 +95,7 @@ async def test_concurrent_callers_share_a_lookup(resolver: Resolver, zone: Zone)
     assert zone.asked == ["a.example"]
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_memory_is_bounded(resolver: Resolver):
     """The answer that is oldest goes first."""
     for host in ("a", "b", "c", "d"):

@@ -200,6 +200,7 @@ def test_nothing_is_claimed_ahead_at_the_cost_of_others():
     assert len(targets.next_waiting(100)) <= 5
 
 
+@pytest.mark.promise("only-itself")
 def test_a_dozen_hanging_receivers_do_not_take_the_last_places():
     """The fewer places are left, the fewer one receiver gets, whatever it has earned before."""
     targets = Targets(per_target=128, total=1_000)

@@ -45,6 +45,7 @@ def reads_of(store):
     return read
 
 
+@pytest.mark.promise("only-itself")
 async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
     """500 timers to a hanging receiver, and the others start as if it were not there."""
     HangingSender(node)
@@ -64,6 +65,7 @@ async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
     assert node.sent[-1] == (later.id, 1)
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock):
     """Beyond its queue, a receiver's timers stay in the store and are read again, slowly."""
     node = Node(store, clock)
@@ -105,13 +107,16 @@ async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
     assert (late.id, 1) in node.sent
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_one_page_does_not_overfill_the_agenda(store, clock):
     """However many large ones are found at once, no more are read than there is room for."""
     node = Node(store, clock)
     await store.insert([Insert(heavy(1024)) for _ in range(200)])
     clock.advance(3_600_000)
+    await node.engine.reader.step()  # which learns how late it is
     await node.engine.reader.step()
-    assert sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap) <= MOST_BYTES
+    held = sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap)
+    assert MOST_BYTES // 2 < held <= MOST_BYTES
 
 
 async def test_a_backlog_of_large_timers_is_read_about_once(store, clock):
@@ -128,6 +133,7 @@ async def test_a_backlog_of_large_timers_is_read_about_once(store, clock):
     assert len(read) < 3 * 600
 
 
+@pytest.mark.promise("only-itself")
 async def test_a_newcomer_does_not_queue_behind_the_backlog_of_others(store, clock):
     """Not even on a node that is full: it is served in turn with those that wait already."""
     node = Node(store, clock, max_in_flight=50)
@@ -157,6 +163,7 @@ def test_heavy_timers_do_not_keep_light_ones_out(monkeypatch):
     assert full.has_room_for(NOW + 1_000, light.weight, NOW)
 
 
+@pytest.mark.promise("never-lost")
 async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock):
     """Nothing that a crowded receiver was spared is forgotten."""
     node = Node(store, clock)
@@ -173,6 +180,7 @@ async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock)
     assert [(await node.get(timer)).status for timer in timers] == [Status.COMPLETED] * 1_500
 
 
+@pytest.mark.promise("late-fires")
 async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypatch):
     """What does not fit into memory is read when there is room."""
     monkeypatch.setattr(agenda, "CAPACITY", 100)
@@ -186,6 +194,7 @@ async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypa
     assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
     """A hundred large timers are as much as thousands of small ones, and all of them fire."""
     monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
@@ -239,6 +248,7 @@ def test_what_is_due_now_does_not_queue_behind_a_backlog():
     assert len(batch) == 100
 
 
+@pytest.mark.promise("late-fires")
 def test_a_flood_of_timers_due_now_does_not_starve_the_backlog():
     """The backlog keeps its half of every batch."""
     agenda = Agenda()
@@ -316,6 +326,7 @@ def test_receivers_that_wait_are_served_in_turn():
     assert [name for name, _ in targets.next_waiting(10)][:2] == ["a", "b"]
 
 
+@pytest.mark.promise("only-itself")
 async def test_a_receiver_that_times_out_does_not_get_more_and_more(store, clock):
     """Round after round of timeouts, it has no more under way than at first, and soon fewer."""
     node = Node(store, clock)
@@ -367,6 +378,7 @@ def test_large_timers_of_one_receiver_leave_the_queue_to_others(monkeypatch):
     assert crowded.turned_away == turned_away
 
 
+@pytest.mark.promise("bounded-memory")
 def test_bytes_under_way_are_bounded(monkeypatch):
     """Large callbacks are made fewer at a time, and then all of them."""
     monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 1024 * 1024)
@@ -447,6 +459,7 @@ def test_what_says_nothing_of_a_receivers_speed(kind):
     assert places_of(targets, "a") == count
 
 
+@pytest.mark.promise("only-itself")
 async def test_a_hundred_hanging_receivers_delay_only_themselves(store, clock):
     """An outage of many receivers at once leaves places for those that answer."""
     node = Node(store, clock)

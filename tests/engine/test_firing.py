@@ -21,6 +21,7 @@ TENANT = DEFAULT_TENANT
 SENT = Outcome(kind=Kind.OK, status_code=200)
 
 
+@pytest.mark.promise("never-early")
 async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
     """Never early, and on time."""
     timer = await node.create(delay="500ms")
@@ -59,6 +60,7 @@ async def test_it_does_not_sleep_while_something_is_due(node, clock):
     assert await node.engine.dispatcher.step() == 0
 
 
+@pytest.mark.promise("never-lost")
 async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
     """The stretch being read counts as read before the read begins."""
     await node.engine.reader.step()
@@ -78,8 +80,9 @@ async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock,
     assert [timer.timer_id for timer in node.sender.sent] == ["meanwhile"]
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_a_canceled_timer_never_starts(node, clock):
-    """Once a cancel is acknowledged, nothing is sent, though the agenda still had it."""
+    """Once a cancel is acknowledged, nothing is sent: the engine is told, and forgets the timer."""
     timer = await node.create(delay="1s")
     await node.engine.reader.step()
     await node.service.cancel(TENANT, timer.id)
@@ -88,6 +91,7 @@ async def test_a_canceled_timer_never_starts(node, clock):
     assert node.sent == []
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_a_cancel_that_the_engine_was_not_told_of_still_wins(node, clock, store):
     """An agenda that is out of date loses the race for the claim."""
     timer = await node.create(delay="1s")
@@ -99,6 +103,7 @@ async def test_a_cancel_that_the_engine_was_not_told_of_still_wins(node, clock, 
     assert (await node.get(timer)).status is Status.CANCELED
 
 
+@pytest.mark.promise("cancel-holds")
 async def test_a_timer_under_way_cannot_be_canceled(node):
     """A cancel that comes too late is refused, not ignored."""
     timer = await node.create()
@@ -107,19 +112,25 @@ async def test_a_timer_under_way_cannot_be_canceled(node):
         await node.service.cancel(TENANT, timer.id)
 
 
-async def test_an_update_moves_the_start(node, clock):
-    """Only the new time counts after an update, earlier or later."""
-    timer = await node.create(delay="1s")
+@pytest.mark.promise("cancel-holds")
+@pytest.mark.parametrize(("delay", "changed"), [("1s", "3s"), ("4s", "3s")])
+async def test_an_update_moves_the_start(node, clock, delay, changed):
+    """Only the new time counts after an update, be it later than the old one or earlier."""
+    timer = await node.create(delay=delay)
     await node.engine.reader.step()
-    await node.service.update(TENANT, timer.id, UpdateTimer(delay="3s"))
+    await node.service.update(TENANT, timer.id, UpdateTimer(delay=changed))
     clock.advance(2_999)
     await node.turn()
     assert node.sent == []
     clock.advance(1)
     await node.turn()
     assert node.sent == [(timer.id, 1)]
+    clock.advance(1_000)  # past both
+    await node.turn()
+    assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("cancel-holds", "late-fires")
 async def test_a_paused_timer_waits_and_fires_late_after_resume(node, clock):
     """Pausing holds a timer back past its time; resuming makes it due at once."""
     timer = await node.create(delay="1s")
@@ -140,6 +151,7 @@ async def test_fire_starts_a_waiting_timer_now(node):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("late-fires")
 async def test_a_timer_past_its_deadline_is_failed_and_not_sent(node, clock):
     """The deadline is a delay after execute_at beyond which nothing starts."""
     timer = await node.create(delay="1s", deadline="2s")
@@ -151,6 +163,7 @@ async def test_a_timer_past_its_deadline_is_failed_and_not_sent(node, clock):
     assert stored.progress.last_error == "deadline passed"
 
 
+@pytest.mark.promise("late-fires")
 async def test_a_timer_at_its_deadline_is_still_sent(node, clock):
     """The deadline itself is not too late."""
     timer = await node.create(delay="1s", deadline="2s")
@@ -181,6 +194,7 @@ async def test_retries_come_when_the_policy_says(node, clock):
     assert [(line.attempt, line.outcome.kind) for line in log] == [(n, "http") for n in (1, 2, 3)]
 
 
+@pytest.mark.promise("never-early")
 async def test_retry_after_delays_the_next_attempt(node, clock):
     """A receiver that names a time is not called before it."""
     timer = await node.create(retry_policy={"max_attempts": 2, "initial_interval": "1s"})
@@ -210,6 +224,7 @@ async def test_an_outcome_that_is_not_retryable_ends_it(node):
     assert (await node.get(timer)).status is Status.FAILED
 
 
+@pytest.mark.promise("never-early")
 async def test_a_wall_clock_that_is_set_back_delays_and_does_not_spin(node, clock):
     """The new time counts, and the dispatcher sleeps until it comes."""
     timer = await node.create(delay="1s")
@@ -245,6 +260,7 @@ async def test_a_wall_clock_that_is_set_forward_fires_by_the_new_time(node, cloc
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("late-fires")
 async def test_late_timers_fire_oldest_first(store, clock):
     """A backlog is worked off in the order in which it was due."""
     from tests.engine.conftest import Node  # noqa: PLC0415 - only this test makes its own

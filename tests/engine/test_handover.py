@@ -77,6 +77,7 @@ async def create_many(node: Node, count: int, within: int, chance: random.Random
     ]
 
 
+@pytest.mark.promise("clean-stop")
 @pytest.mark.parametrize("make_store", [FlakyStore, DeafStore])
 async def test_a_stop_makes_no_timer_late(clock, make_store):
     """The others take over while the leaving one goes on, whether they hear of it or not."""
@@ -93,6 +94,7 @@ async def test_a_stop_makes_no_timer_late(clock, make_store):
     await cluster.end()
 
 
+@pytest.mark.promise("clean-stop")
 async def test_what_was_in_the_store_before_is_in_time_without_any_news(clock):
     """The overlap is longer than the others need to see that the record is gone."""
     cluster = Cluster(clock, DeafStore)
@@ -136,6 +138,7 @@ async def test_a_handover_takes_about_a_heartbeat_and_none_when_alone(clock):
     assert await cluster.stop(a) <= 20
 
 
+@pytest.mark.promise("clean-stop")
 async def test_what_is_handed_back_is_started_by_the_others_at_once(clock):
     """A callback that hangs past the drain is another node's next attempt, without a poll."""
     cluster = Cluster(clock, FlakyStore)
@@ -168,6 +171,7 @@ async def test_what_is_created_on_a_leaving_node_is_started_by_the_others(clock)
     await cluster.end()
 
 
+@pytest.mark.promise("clean-stop")
 async def test_a_rolling_restart_under_load_makes_no_timer_late(clock):
     """Each node in turn is replaced by a new one, while timers are created on the others."""
     cluster = Cluster(clock, FlakyStore)

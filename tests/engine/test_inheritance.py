@@ -43,6 +43,7 @@ async def inherit(a: Node) -> None:
     await a.dispatch()
 
 
+@pytest.mark.promise("dead-inherited")
 async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead(pair, clock):
     """In that very pass, though the claims hold for a while yet; in whatever shard they are."""
     a, b = pair
@@ -65,6 +66,7 @@ async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead
         assert "node b was gone" in log[0].outcome.error
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair, clock):
     """Whichever of its parts moves first: its claims hold yet, but its lease has ended."""
     a, b = pair
@@ -82,6 +84,7 @@ async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair
     assert {(await a.get(timer)).status for timer in timers} == {Status.COMPLETED}
 
 
+@pytest.mark.promise("dead-inherited")
 async def test_a_node_that_came_back_keeps_what_it_claimed_since(pair, clock):
     """Its record has moved, so what it has claimed may be under its new lease."""
     a, b = pair
@@ -98,6 +101,7 @@ async def test_a_node_that_came_back_keeps_what_it_claimed_since(pair, clock):
     assert a.sent == []
 
 
+@pytest.mark.promise("one-node-per-attempt")
 async def test_claims_of_the_living_are_left_alone(memory, clock):
     """Only the dead are inherited from."""
     a, b, c = (Node(FlakyStore(memory), clock, name) for name in "abc")
@@ -139,6 +143,7 @@ async def test_nothing_is_taken_from_a_node_that_left(pair, clock):
     assert {(await a.get(timer)).status for timer in timers} == {Status.COMPLETED}
 
 
+@pytest.mark.promise("dead-inherited")
 async def test_a_node_that_is_only_passed_over_is_not_inherited_from(memory, clock):
     """A newcomer takes a slow node's shards early, but its claims only when it is surely dead."""
     slow = Node(FlakyStore(memory), clock, "slow")
@@ -155,6 +160,7 @@ async def test_a_node_that_is_only_passed_over_is_not_inherited_from(memory, clo
     assert new.sent == []
 
 
+@pytest.mark.promise("dead-inherited")
 async def test_claims_that_were_read_already_are_hastened(pair, clock):
     """The reader has those that run out soon on the agenda, for when they do."""
     a, b = pair
@@ -278,6 +284,7 @@ async def test_what_is_inherited_does_not_overfill_the_agenda(pair, clock, monke
     assert len(a.sent) == 5
 
 
+@pytest.mark.promise("dead-inherited")
 async def test_a_running_engine_takes_up_what_a_dead_node_left(pair, clock):
     """With all loops: no sooner than the lease has ended, and before the claims run out."""
     a, b = pair

@@ -12,6 +12,7 @@ from tests.engine.test_fairness import HANGING, HangingSender
 from tests.factories import make_timer
 
 
+@pytest.mark.promise("only-itself")
 async def test_a_receiver_that_hangs_never_keeps_creates_out(store, clock):
     """However many timers wait for it, and for how long, creates are taken at once."""
     node = Node(store, clock)
@@ -30,6 +31,7 @@ async def test_a_receiver_that_hangs_never_keeps_creates_out(store, clock):
     assert node.engine.status().behind_ms > REFUSE_FROM
 
 
+@pytest.mark.promise("only-itself")
 async def test_receivers_that_fill_the_node_keep_no_creates_out(store, clock):
     """A node whose places are all taken waits for others, not for itself."""
     node = Node(store, clock, max_in_flight=20)

@@ -173,6 +173,7 @@ async def test_what_gathers_is_announced_together(clock):
     assert [len(news.waking) for news in heard] == [LARGEST] * (MOST_WAITING // LARGEST)
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_a_flood_of_news_is_bounded(pair, clock):
     """What does not fit is found by the poll."""
     a, b = pair
@@ -255,6 +256,7 @@ async def test_news_that_cannot_be_told_trouble_nobody_but_the_log(memory, clock
     assert len([line for line in caplog.messages if "herald failed" in line]) == 1
 
 
+@pytest.mark.promise("one-node-per-attempt")
 async def test_three_nodes_fire_each_timer_once_and_in_time(memory, clock):
     """Created anywhere, with all loops running."""
     nodes = [Node(FlakyStore(memory), clock, name) for name in "abc"]

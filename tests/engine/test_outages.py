@@ -31,6 +31,7 @@ async def passes(node: Node, count: int = 1) -> None:
             await settle()
 
 
+@pytest.mark.promise("one-node-per-attempt")
 @pytest.mark.parametrize("failing", WHEN)
 async def test_a_claim_whose_write_failed_is_sent_once(node, store, clock, failing):
     """Whether the claim landed is looked up, not guessed."""
@@ -48,6 +49,7 @@ async def test_a_claim_whose_write_failed_is_sent_once(node, store, clock, faili
         assert (await node.get(timer)).status is Status.COMPLETED
 
 
+@pytest.mark.promise("own-number")
 @pytest.mark.parametrize("failing", WHEN)
 async def test_a_stale_copy_whose_claim_failed_is_not_sent(node, store, clock, failing):
     """What looks like a claim that landed unheard may be an earlier one that is under way."""
@@ -90,6 +92,7 @@ def test_a_claim_has_landed_if_the_row_is_just_that(other):
     assert claim.is_same_attempt(different) == ("version" in other)  # it was renewed
 
 
+@pytest.mark.promise("own-number")
 @pytest.mark.parametrize("newer_first", [True, False])
 async def test_of_two_versions_in_one_batch_the_old_one_is_not_sent(
     node, store, clock, *, newer_first
@@ -127,6 +130,7 @@ async def test_a_timer_that_is_being_claimed_is_in_hand(node, store, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("failing", WHEN)
 async def test_an_outcome_whose_write_failed_is_written_later(node, store, clock, failing):
     """The store is away for a minute; the receiver is called once, and the outcome is kept."""
@@ -182,6 +186,7 @@ async def test_a_slow_attempt_survives_an_outage_in_its_middle(node, store, cloc
     assert (await node.get(timer)).status is Status.COMPLETED
 
 
+@pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("failing", WHEN)
 async def test_an_outage_under_all_loops(node, store, clock, caplog, failing):
     """The whole engine, a minute without its store: all fire once, and the log says it once."""

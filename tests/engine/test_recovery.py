@@ -11,6 +11,7 @@ from duetime.stores import Change
 from tests.engine.conftest import CLAIM_FOR, Node, settle
 
 
+@pytest.mark.promise("never-lost")
 async def test_what_a_dead_node_left_pending_fires(node, store, clock):
     """A new node needs nothing but the store."""
     timer = await node.create(delay="1s")
@@ -20,6 +21,7 @@ async def test_what_a_dead_node_left_pending_fires(node, store, clock):
     assert heir.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("one-node-per-attempt")
 async def test_what_a_dead_node_left_executing_is_taken_up_with_the_next_attempt(
     node, store, clock
 ):
@@ -68,6 +70,7 @@ async def test_a_timer_that_keeps_killing_its_node_is_failed(store, clock):
     assert stored.progress.attempt == MAX_LOST
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 async def test_a_node_that_stalled_past_its_claim_sends_nothing(node, store, clock):
     """The claim is checked on the monotonic clock right before sending."""
     timer = await node.create()
@@ -139,6 +142,7 @@ async def test_a_claim_that_was_lost_in_an_outage_is_not_sent(node, store, clock
     assert (await node.get(timer)).progress.claimed_by == "node-2"
 
 
+@pytest.mark.promise("own-number")
 async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
     """If nobody took it up meanwhile, it starts again as if it had never been claimed."""
     timer = await node.create()
@@ -153,17 +157,20 @@ async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
     assert [line.attempt for line in log] == [1]
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 async def test_a_node_that_stalled_past_its_lease_sends_nothing(node, clock):
     """Others may have taken it for dead, though its claim has not run out."""
     await node.engine.members.step()
     clock.advance(CLAIM_FOR // 2)
-    await node.create()
+    timer = await node.create()
     await node.engine.dispatcher.step()  # claimed, not yet sent
+    assert (await node.get(timer)).status is Status.EXECUTING
     clock.advance(CLAIM_FOR // 2)  # the process stood still
     await settle()
     assert node.sent == []
 
 
+@pytest.mark.promise("stalled-sends-nothing")
 async def test_a_heartbeat_does_not_bring_back_the_claims_of_a_stalled_node(node, store, clock):
     """Whatever it does first when it goes on, it sends nothing that others may have taken up."""
     await node.engine.members.step()
@@ -224,6 +231,7 @@ async def test_a_claim_that_is_renewed_stands_under_the_new_lease(node, store, c
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("one-node-per-attempt")
 async def test_a_slow_attempt_keeps_its_claim(node, store, clock):
     """Claims are renewed while the attempt is under way, so nobody else takes it up."""
     timer = await node.create()
@@ -286,6 +294,7 @@ async def test_an_attempt_that_has_ended_is_not_renewed(node, store, clock):
     assert [(each.id, each.status) for each in written] == [(timer.id, Status.COMPLETED)]
 
 
+@pytest.mark.promise("own-number")
 async def test_an_outcome_that_comes_after_the_claim_was_lost_changes_nothing(node, store, clock):
     """Only the node that holds the claim may say how it ended."""
     timer = await node.create()
@@ -303,6 +312,7 @@ async def test_an_outcome_that_comes_after_the_claim_was_lost_changes_nothing(no
     assert stored.progress.claimed_by == "node-2"
 
 
+@pytest.mark.promise("one-node-per-attempt")
 async def test_two_nodes_never_start_the_same_attempt(store, clock):
     """Both look at every shard, and each timer is sent once."""
     nodes = [Node(store, clock, f"node-{n}") for n in range(3)]
@@ -380,6 +390,7 @@ async def test_a_running_engine_holds_on_to_an_attempt_that_takes_long(node, clo
     assert (await node.get(timer)).progress.attempt == 1
 
 
+@pytest.mark.promise("clean-stop")
 async def test_a_graceful_stop_lets_callbacks_end(node, clock):
     """What is under way is finished and written before the engine is gone."""
     engine = await running(node)
@@ -399,6 +410,7 @@ async def test_a_graceful_stop_lets_callbacks_end(node, clock):
     assert (await node.get(late)).status is Status.PENDING
 
 
+@pytest.mark.promise("clean-stop")
 async def test_a_graceful_stop_hands_back_what_takes_too_long(node, store, clock):
     """A receiver that hangs does not hold up the stop; its timer is pending again at once."""
     engine = await running(node)
@@ -418,6 +430,7 @@ async def test_a_graceful_stop_hands_back_what_takes_too_long(node, store, clock
     assert heir.sent == [(timer.id, 2)]
 
 
+@pytest.mark.promise("clean-stop")
 async def test_a_stop_with_the_store_gone_still_ends(node, store, clock, caplog):
     """What cannot be handed back is left to run out, and the log says so."""
     engine = await running(node)

@@ -6,6 +6,7 @@ small that every queue overflows. What happens when is left to chance; what must
 
 import asyncio
 import contextlib
+import copy
 import random
 import time
 from collections import Counter
@@ -15,7 +16,7 @@ import pytest
 
 from duetime.engine import Engine, agenda, targets, turned_away
 from duetime.errors import DuetimeError, StoreUnavailable
-from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
+from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, UpdateTimer
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
@@ -76,13 +77,39 @@ class StormyStore:
         return call
 
 
+class Told:
+    """What the users of one timer were told, and so what may still arrive of it."""
+
+    def __init__(self, timer: Timer) -> None:
+        self.version = timer.version
+        self.execute_at: int | None = timer.execute_at  # unknown while a change is in doubt
+        self.urls = {timer.spec.callback.url}  # several while a change is in doubt
+        self.is_paused = False
+        self.is_canceled = False
+        self.is_in_doubt = False  # whether it was canceled
+
+    def wrong(self, timer: Timer, now: int) -> str | None:
+        """What is wrong with this attempt, if it is sent now."""
+        if self.is_canceled:
+            return "came after its cancel"
+        if self.is_paused:
+            return "came while it was paused"
+        if timer.version <= self.version:
+            return "came in a version that was changed since"
+        if timer.spec.callback.url not in self.urls:
+            return "came with the content from before its update"
+        if self.execute_at is not None and now < self.execute_at:
+            return "came before the time that was acknowledged"
+        return None
+
+
 class Receivers:
     """Quick ones, slow ones, some that time out, some that fail; they see what reaches them."""
 
     def __init__(self, clock: FastClock, chance: random.Random) -> None:
         self.arrived: list[tuple[str, str, int]] = []  # timer, webhook id, attempt
         self.wrong: list[str] = []
-        self.canceled: set[str] = set()
+        self.told: dict[str, Told] = {}  # by the timer's id
         self._clock = clock
         self._chance = chance
 
@@ -99,8 +126,9 @@ class Receivers:
         self.arrived.append((timer.id, timer.webhook_id, timer.progress.attempt))
         if self._clock.now() < timer.execute_at:
             self.wrong.append(f"{timer.id} came early")
-        if timer.id in self.canceled:
-            self.wrong.append(f"{timer.id} came after its cancel")
+        told = self.told.get(timer.id)
+        if told and (wrong := told.wrong(timer, self._clock.now())):
+            self.wrong.append(f"{timer.id} {wrong}")
         return await self._answer(timer.spec.callback.url)
 
     async def _answer(self, url: str) -> Outcome:
@@ -125,34 +153,59 @@ class Users:
         self._receivers = receivers
         self._chance = chance
         self._ids: list[str] = []
+        self.granted: Counter[str] = Counter()  # by what was asked for
 
     async def act(self) -> None:
-        with contextlib.suppress(DuetimeError):
-            if not self._ids or self._chance.random() < 0.5:
+        if not self._ids or self._chance.random() < 0.5:
+            with contextlib.suppress(DuetimeError):
                 for _ in range(self._chance.choice([1, 1, 30])):
                     await self._create()
-            else:
-                await self._change(self._chance.choice(self._ids[-300:]))
+            return
+        for _ in range(4):  # for most have come to an end by now, and are refused
+            with contextlib.suppress(DuetimeError):
+                newest = self._chance.choice([40, 300])
+                await self._change(self._chance.choice(self._ids[-newest:]))
 
     async def _create(self) -> None:
         body = {
-            "delay": self._chance.choice(["0s", "0s", "1s", "3s"]),
+            "delay": self._chance.choice(["0s", "0s", "1s", "3s", "9s"]),
             "callback": self._callback(),
             "retry_policy": {"max_attempts": 50, "initial_interval": "1s", "max_interval": "2s"},
         }
         timer, _ = await self._service.create(DEFAULT_TENANT, msgspec.convert(body, CreateTimer))
         self._ids.append(timer.id)
+        self._receivers.told[timer.id] = Told(timer)
+        self.granted["create"] += 1
 
     async def _change(self, id_: str) -> None:
         change = self._chance.choice(["cancel", "update", "update", "fire", "pause", "resume"])
-        if change == "update":
-            fields = self._chance.choice([{"callback": self._callback()}, {"delay": "2s"}])
-            body = msgspec.convert(fields, UpdateTimer)
-            await self._service.update(DEFAULT_TENANT, id_, body)
-            return
-        await getattr(self._service, change)(DEFAULT_TENANT, id_)
-        if change == "cancel":
-            self._receivers.canceled.add(id_)
+        paused = [each for each in self._ids if self._receivers.told[each].is_paused]
+        if change == "resume" and paused:
+            id_ = self._chance.choice(paused)
+        told = self._receivers.told[id_]
+        before = copy.copy(told)
+        # From here on until it is answered, either version may start.
+        told.execute_at = None
+        told.is_paused = told.is_paused and change not in {"fire", "resume"}
+        try:
+            if change == "update":
+                fields = self._chance.choice([{"callback": self._callback()}, {"delay": "2s"}])
+                if callback := fields.get("callback"):
+                    told.urls = told.urls | {callback["url"]}
+                body = msgspec.convert(fields, UpdateTimer)
+                timer = await self._service.update(DEFAULT_TENANT, id_, body)
+            else:
+                timer = await getattr(self._service, change)(DEFAULT_TENANT, id_)
+        except StoreUnavailable:
+            told.is_in_doubt = told.is_in_doubt or change == "cancel"
+            raise
+        except DuetimeError:  # nothing was changed
+            vars(told).update(vars(before))
+            raise
+        told.__init__(timer)
+        told.is_paused = timer.status is Status.PAUSED
+        told.is_canceled = change == "cancel"
+        self.granted[change] += 1
 
     def _callback(self) -> dict:
         temper = self._chance.choice(["quick", "slow", "hanging", "failing"])
@@ -172,6 +225,7 @@ def cramped(monkeypatch):
     monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 500_000)
 
 
+@pytest.mark.promise("never-lost", "never-early", "cancel-holds", "own-number")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_storm(cramped, seed):
@@ -187,11 +241,14 @@ async def test_a_storm(cramped, seed):
     for _ in range(250):
         await users.act()
     store.rate = 0
-    await settled(store.store, service)
+    await settled(store.store, service, receivers)
     await engine.stop(1.0)
     await running
 
     timers = store.store._timers.values()
+    assert users.granted.keys() == {"create", "cancel", "update", "fire", "pause", "resume"}
+    assert users.granted["create"] > 500
+    assert unlike_what_was_told(store.store, receivers) == []
     assert {timer.status for timer in timers} <= {Status.COMPLETED, Status.CANCELED}
     reached = {id_ for id_, _, _ in receivers.arrived}
     assert reached >= {timer.id for timer in timers if timer.status is Status.COMPLETED}
@@ -200,8 +257,24 @@ async def test_a_storm(cramped, seed):
     assert counters(engine) == [0] * len(counters(engine))
 
 
-async def settled(store: MemoryStore, service: Service) -> None:
+def unlike_what_was_told(store: MemoryStore, receivers: Receivers) -> list[str]:
+    """Timers that were acknowledged and are not there, or are canceled and should not be."""
+    found = []
+    for id_, told in receivers.told.items():
+        timer = store._timers.get(id_)
+        if timer is None:
+            found.append(f"{id_} is not there")
+        elif timer.version < told.version:
+            found.append(f"{id_} is older than was acknowledged")
+        elif (timer.status is Status.CANCELED) != told.is_canceled and not told.is_in_doubt:
+            found.append(f"{id_} is {timer.status}")
+    return found
+
+
+async def settled(store: MemoryStore, service: Service, receivers: Receivers) -> None:
     """Wait until no timer is left to do; those that are paused go on first."""
+    for told in receivers.told.values():
+        told.is_paused = False
     for timer in list(store._timers.values()):
         if timer.status is Status.PAUSED:
             await service.resume(DEFAULT_TENANT, timer.id)

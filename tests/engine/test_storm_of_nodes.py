@@ -15,7 +15,15 @@ from duetime.engine import Engine
 from duetime.model import Outcome, Status
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
-from tests.engine.test_storm import FastClock, Receivers, StormyStore, Users, counters, settled
+from tests.engine.test_storm import (
+    FastClock,
+    Receivers,
+    StormyStore,
+    Users,
+    counters,
+    settled,
+    unlike_what_was_told,
+)
 
 CLAIM_FOR = 1_000
 
@@ -100,6 +108,7 @@ def sent_after_it_was_taken_up(arrived: list[tuple[str, str, int]]) -> list[tupl
     return found
 
 
+@pytest.mark.promise("never-lost", "cancel-holds", "one-node-per-attempt", "own-number")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_storm_of_nodes(seed):
@@ -107,9 +116,12 @@ async def test_a_storm_of_nodes(seed):
     chance = random.Random(seed)
     clock, memory = FastClock(), MemoryStore()
     receivers = Receivers(clock, chance)
+    granted: Counter[str] = Counter()
 
     def start(name: str) -> StormyNode:
-        return StormyNode(name, memory, clock, receivers, chance)
+        node = StormyNode(name, memory, clock, receivers, chance)
+        node.users.granted = granted
+        return node
 
     nodes = [start(f"node-{number}") for number in range(3)]
     gone, suspended = [], []
@@ -130,10 +142,13 @@ async def test_a_storm_of_nodes(seed):
     await asyncio.gather(*gone, *suspended)
     for node in nodes:
         node.stormy.rate = 0
-    await settled(memory, nodes[0].service)
+    await settled(memory, nodes[0].service, receivers)
     await asyncio.gather(*(node.stop() for node in nodes))
 
     timers = memory._timers.values()
+    assert granted.keys() == {"create", "cancel", "update", "fire", "pause", "resume"}
+    assert granted["create"] > 500
+    assert unlike_what_was_told(memory, receivers) == []
     assert {timer.status for timer in timers} <= {Status.COMPLETED, Status.CANCELED}
     reached = {id_ for id_, _, _ in receivers.arrived}
     assert reached >= {timer.id for timer in timers if timer.status is Status.COMPLETED}

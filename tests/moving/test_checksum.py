@@ -59,6 +59,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("name", OTHERS)
 def test_any_difference_changes_it(name):
     """However small."""

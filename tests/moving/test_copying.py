@@ -33,6 +33,7 @@ class Silent:
         return getattr(self.store, name)
 
 
+@pytest.mark.promise("whole-copy")
 async def test_everything_is_copied(clock, source, target):
     """Timers in every status, attempts, events that wait, and the layout; the source is read."""
     inserts = await furnished(source, 1_200)
@@ -160,6 +161,7 @@ def is_noted(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("parts", [0, 1, 2])
 async def test_a_copy_that_was_cut_off_goes_on(clock, source, target, parts, is_noted):
     """Wherever that was, and whether or not it had been written down how far it was."""
@@ -243,6 +245,7 @@ async def test_two_copies_at_once_are_told_apart(clock, source, target):
 # A store that fails ----------------------------------------------------------------------------
 
 
+@pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("failing", ["before", "after"])
 @pytest.mark.parametrize("side", ["source", "target"])
 async def test_a_store_that_fails_for_a_while_is_waited_for(clock, source, target, failing, side):
@@ -309,6 +312,7 @@ async def test_a_store_that_stays_away_ends_the_copy(clock, source, target):
     assert clock.monotonic() - began > 60
 
 
+@pytest.mark.promise("whole-copy")
 async def test_a_source_that_is_half_full_is_refused(clock, source, target):
     """What a copy that was cut off has left out would be lost, and nobody told."""
     await furnished(source, 10)

@@ -20,6 +20,7 @@ async def cut_off(source, target, clock):
     return await target.scan(None, 1_000)
 
 
+@pytest.mark.promise("whole-copy")
 async def test_a_timer_changed_in_the_target_is_a_conflict(clock, source, target):
     """It is named, and not overwritten; nothing more is copied then."""
     changed = (await cut_off(source, target, clock))[700]
@@ -59,6 +60,7 @@ async def test_what_only_the_target_has_is_a_conflict(clock, source, target):
         await copied(source, target, clock)
 
 
+@pytest.mark.promise("whole-copy")
 async def test_an_attempt_more_in_the_target_is_a_conflict(clock, source, target):
     """The timers are the same, and the checksums are not."""
     timer = make_timer(version=5)

@@ -147,6 +147,7 @@ async def test_a_node_that_wakes_up_late_is_refused(clock, stores):
         await passing(clock, copy.run(), wake_up)
 
 
+@pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_node_that_is_started_meanwhile_is_told(clock, stores, side):
     """What was compared may no longer be true: the copy does not end well."""

@@ -349,6 +349,7 @@ def _body(key: str | None, name: str, delay: str) -> CreateTimer:
     )
 
 
+@pytest.mark.promise("cancel-holds", "one-timer-per-key")
 @pytest.mark.slow
 @pytest.mark.parametrize(("machine", "examples"), [(OnMemory, 100), (OnSqlite, 25)])
 def test_any_order(machine: type[UseCases], examples: int):

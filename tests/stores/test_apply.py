@@ -22,6 +22,8 @@ from tests.factories import (
     with_spec,
 )
 
+pytestmark = pytest.mark.promise("one-contract")
+
 
 async def test_a_change_of_the_newest_version_is_written(store):
     """A change whose old version is the stored one wins."""

@@ -1,8 +1,12 @@
 """The execution log of a timer."""
 
+import pytest
+
 from duetime.model import Kind, Outcome
 from duetime.stores import Change
 from tests.factories import NOW, insert, make_attempt, make_timer, with_spec
+
+pytestmark = pytest.mark.promise("one-contract")
 
 
 async def log(store, timer, attempts):

@@ -8,6 +8,8 @@ from duetime.model import HttpCallback
 from duetime.stores import Change, Due, Key, Waking
 from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
 
+pytestmark = pytest.mark.promise("one-contract")
+
 
 def at(wake_at, **overrides):
     return make_timer(execute_at=wake_at, **overrides)

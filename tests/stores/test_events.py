@@ -1,8 +1,12 @@
 """The outbox: what has happened and was not told yet."""
 
+import pytest
+
 from duetime import ids
 from duetime.stores import Insert
 from tests.factories import NOW, make_event, make_timer
+
+pytestmark = pytest.mark.promise("one-contract")
 
 
 async def tell(store, *events_of):

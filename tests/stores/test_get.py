@@ -2,8 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from duetime.stores import Insert
 from tests.factories import claim_of, insert, key_of, make_timer
+
+pytestmark = pytest.mark.promise("one-contract")
 
 
 async def test_answers_come_in_the_order_asked(store):

@@ -12,6 +12,8 @@ from duetime.retry import RetryPolicy
 from duetime.stores import Insert
 from tests.factories import NOW, insert, key_of, make_attempt, make_event, make_spec, make_timer
 
+pytestmark = pytest.mark.promise("one-contract")
+
 
 async def test_a_new_timer_is_stored(store):
     """A timer whose key and id are free is stored, and the answer is None."""

@@ -9,6 +9,8 @@ from duetime.errors import StoreUnavailable
 from duetime.stores import Insert, Query
 from tests.factories import claim_of, insert, key_of, make_timer
 
+pytestmark = pytest.mark.promise("one-contract")
+
 
 async def test_migrating_again_changes_nothing(store):
     """Migrating is idempotent, also when it is done twice at once."""

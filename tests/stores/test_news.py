@@ -2,8 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from duetime.stores import News, Waking
 from tests.factories import make_timer
+
+pytestmark = pytest.mark.promise("one-contract")
 
 
 async def test_announcing_is_always_allowed(store):

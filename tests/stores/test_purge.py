@@ -18,6 +18,8 @@ from tests.factories import (
     make_timer,
 )
 
+pytestmark = pytest.mark.promise("one-contract")
+
 
 def finished(updated_at=NOW, **overrides):
     return make_timer(status=Status.COMPLETED, wake_at=None, updated_at=updated_at, **overrides)

@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from duetime.stores import Record
+
+pytestmark = pytest.mark.promise("one-contract")
 
 
 def node(name="one", version=1, data=b"{}"):

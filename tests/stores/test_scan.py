@@ -1,9 +1,12 @@
 """Every timer there is, a part at a time."""
 
+import pytest
 from msgspec import Raw
 
 from duetime.model import HttpCallback, Status
 from tests.factories import NOW, completed, insert, make_spec, make_timer
+
+pytestmark = pytest.mark.promise("one-contract")
 
 
 async def scanned(store, limit, after=None):

@@ -14,6 +14,8 @@ from duetime.model import Status, Timer
 from duetime.stores import Query
 from tests.factories import NOW, insert, make_spec, make_timer
 
+pytestmark = pytest.mark.promise("one-contract")
+
 
 async def found(store, **filters):
     """The timers that a query answers with."""

@@ -4,9 +4,10 @@ import asyncio
 import os
 import random
 import signal
+import sqlite3
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from duetime.cli.receiver import Arrival, running_receiver
 from duetime.client import AsyncClient, ServiceError, ServiceUnreachable
 from duetime.clock import from_datetime
+from tests.engine.test_storm_of_nodes import sent_after_it_was_taken_up
 from tests.servers.processes import freeze
 from tests.system.service import API_KEY, ServiceProcess, eventually
 
@@ -48,6 +50,23 @@ class Ledger:
             for arrival in self.arrivals
         )
         return [delivery for delivery, count in deliveries.items() if count > 1]
+
+    @property
+    def early(self) -> list[Arrival]:
+        """Deliveries before the time that was acknowledged, whatever they say themselves."""
+        return [
+            arrival
+            for arrival in self.arrivals
+            if arrival.at < self.created.get(arrival.headers["x-timer-id"], 0)
+        ]
+
+    @property
+    def numbered(self) -> list[tuple[str, str, int]]:
+        """Timers, webhook-ids and attempt numbers, in the order in which they arrived."""
+        return [
+            (a.headers["x-timer-id"], a.headers["webhook-id"], int(a.headers["x-timer-attempt"]))
+            for a in self.arrivals
+        ]
 
     @property
     def expected(self) -> set[str]:
@@ -114,6 +133,7 @@ async def _true(value: object) -> object:
     return value
 
 
+@pytest.mark.promise("never-lost", "never-early", "cancel-holds", "own-number")
 async def test_ten_kills_under_load(tmp_path: Path):
     """None lost, none early, none after its cancel, no attempt number twice, one webhook-id."""
     ledger = Ledger()
@@ -135,6 +155,7 @@ async def test_ten_kills_under_load(tmp_path: Path):
     assert len(ledger.canceled) > KILLS * 10
     early = [a for a in ledger.arrivals if a.lateness is not None and a.lateness < 0]
     assert early == []
+    assert ledger.early == []
     assert ledger.arrived & ledger.canceled == set()
     deliveries = Counter(
         (a.headers["webhook-id"], a.headers["x-timer-attempt"]) for a in ledger.arrivals
@@ -145,8 +166,22 @@ async def test_ten_kills_under_load(tmp_path: Path):
     assert {a.attempt for a in ledger.arrivals} > {"1"}
 
 
+async def frozen_between_writes(service: ServiceProcess) -> bool:
+    """Freeze it, but not while it has SQLite's file to itself: nobody could take anything up."""
+    freeze(service.pid)
+    with closing(sqlite3.connect(service.database, timeout=0.5, isolation_level=None)) as file:
+        try:
+            file.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            os.kill(service.pid, signal.SIGCONT)
+            return False
+        file.execute("ROLLBACK")
+    return True
+
+
+@pytest.mark.promise("one-node-per-attempt", "stalled-sends-nothing")
 async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path):
-    """A node stopped by SIGSTOP past its claims, with another one beside it: no attempt twice."""
+    """A node stopped by SIGSTOP past its claims sends none of them when it goes on."""
     ledger = Ledger()
     first = ServiceProcess(tmp_path, CLAIM_TTL="1s")
     second = ServiceProcess(tmp_path, CLAIM_TTL="1s")
@@ -164,7 +199,7 @@ async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path)
                 for item in (await client.create_batch(batch))["timers"]:
                     ledger.note_created(item["data"])
             await eventually(lambda: _true(len(ledger.arrivals) > 50), "the first arrivals")
-            freeze(first.pid)
+            await eventually(lambda: frozen_between_writes(first), "it to stand between two writes")
             began = time.monotonic()
             await eventually(lambda: _true(time.monotonic() - began > 3), "its claims to run out")
             os.kill(first.pid, signal.SIGCONT)
@@ -180,3 +215,6 @@ async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path)
         (a.headers["webhook-id"], a.headers["x-timer-attempt"]) for a in ledger.arrivals
     )
     assert [delivery for delivery, count in deliveries.items() if count > 1] == []
+    assert sent_after_it_was_taken_up(ledger.numbered) == []
+    assert {a.attempt for a in ledger.arrivals} > {"1"}  # some were taken up
+    assert ledger.early == []

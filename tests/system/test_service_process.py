@@ -9,6 +9,7 @@ from tests.system.service import ServiceProcess, running_service
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.promise("clean-stop")
 async def test_starts_answers_and_stops(tmp_path: Path):
     """The service becomes ready, answers, and ends with 0 on SIGTERM."""
     async with running_service(tmp_path) as service:

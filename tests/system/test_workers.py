@@ -208,6 +208,7 @@ async def sigterm_to_all(service: ServiceProcess, workers: Workers) -> None:
         os.kill(pid, signal.SIGTERM)
 
 
+@pytest.mark.promise("clean-stop")
 @pytest.mark.parametrize("stop", [ctrl_c, sigterm, sigterm_to_all])
 async def test_stopping_drains_every_worker(tmp_path: Path, stop):
     """Callbacks under way end, each is made once, no process is left, and the exit code is 0."""
@@ -327,6 +328,7 @@ async def test_a_rolling_restart_that_cannot_be_is_given_up(tmp_path: Path):
         assert await answers(service)
 
 
+@pytest.mark.promise("never-lost", "never-early")
 async def test_promises_hold_while_workers_come_and_go(tmp_path: Path):
     """Under load, with kills and a rolling restart: none lost, none early, no attempt twice."""
     ledger = Ledger()
@@ -373,3 +375,4 @@ async def test_promises_hold_while_workers_come_and_go(tmp_path: Path):
     assert ledger.repeated == []
     assert ledger.arrived & ledger.canceled == set()
     assert [a for a in ledger.arrivals if a.lateness is not None and a.lateness < 0] == []
+    assert ledger.early == []

@@ -60,6 +60,7 @@ async def test_a_full_line_refuses(admission: Admission):
         await admission.enter(1, 1)
 
 
+@pytest.mark.promise("bounded-memory")
 async def test_bytes_count_too(admission: Admission):
     """Few heavy ones are as much as many light ones."""
     tasks = await entering(admission, (1, 100), (1, 60), (1, 41), (1, 40))

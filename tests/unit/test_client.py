@@ -92,6 +92,7 @@ async def test_a_batch_is_one_request(both, service):
     assert service.requests[0].json == {"timers": [timer, timer]}
 
 
+@pytest.mark.promise("nothing-unseen")
 @pytest.mark.parametrize(
     ("method", "args"),
     [

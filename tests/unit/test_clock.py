@@ -29,6 +29,7 @@ def test_to_rfc3339(at: int, text: str):
     assert to_rfc3339(at) == text
 
 
+@pytest.mark.promise("never-early")
 def test_from_datetime_rounds_up():
     """A fraction of a millisecond is rounded up, before 1970 as well, so that nothing is early."""
     at = datetime(2025, 10, 26, 10, 30, 0, 1, tzinfo=UTC)
@@ -49,6 +50,7 @@ def test_round_trip(at: int):
     assert from_datetime(datetime.fromisoformat(to_rfc3339(at))) == at
 
 
+@pytest.mark.promise("never-early")
 def test_system_clock_rounds_down(monkeypatch: pytest.MonkeyPatch):
     """The wall clock rounds down, so that a time has really come when it says so."""
     monkeypatch.setattr(time, "time_ns", lambda: 1_999_999)

@@ -86,6 +86,7 @@ def test_serve_without_a_key_says_how_to_make_one():
     assert "secrets.token_urlsafe(32)" in message
 
 
+@pytest.mark.promise("no-secret")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -103,6 +104,7 @@ def test_a_secret_is_never_repeated(name, value):
     assert "hunter2" not in message
 
 
+@pytest.mark.promise("no-secret")
 def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
     """Half a secret on a broken line stays in its file."""
     dotenv = tmp_path / ".env"
@@ -110,6 +112,7 @@ def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
     assert "hunter2" not in problems(dotenv=dotenv)
 
 
+@pytest.mark.promise("no-secret")
 def test_secrets_are_not_in_the_repr():
     """Settings may be logged."""
     secret = "whsec_" + "A" * 32
@@ -121,6 +124,7 @@ def test_secrets_are_not_in_the_repr():
     assert "timer:***@db:5433/timers" in repr(settings)
 
 
+@pytest.mark.promise("no-secret")
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

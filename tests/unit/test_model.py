@@ -1,6 +1,7 @@
 """Every cell of the table action x status, and what each change does to a row."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,7 @@ from duetime.model import (
 from duetime.retry import RetryPolicy
 from tests.factories import NODE, NOW, make_spec, make_timer
 
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 LATER = NOW + 5000
 OK = Outcome(kind=Kind.OK, status_code=200)
 REFUSED = Outcome(kind=Kind.HTTP, status_code=404, error="HTTP 404")
@@ -82,6 +84,29 @@ ACTIONS: dict[str, list[Callable[[Timer], Timer]]] = {
 def test_every_action_is_tried():
     """The table of this test has every action of the model's."""
     assert set(ACTIONS) == set(TRANSITIONS)
+
+
+def documented() -> dict[str, dict[Status, set[Status]]]:
+    """The table "action | from | to" of docs/architecture.md."""
+    table = ARCHITECTURE.read_text().partition("| action | from | to |\n|---|---|---|\n")[2]
+    found = {}
+    for row in table.partition("\n\n")[0].splitlines():
+        action, before, after = (cell.strip() for cell in row.strip("|").split("|"))
+        _, but, exception = before.rpartition("all but ")
+        froms = set(Status) - {Status(exception)} if but else set(map(Status, before.split(", ")))
+        found[action] = {
+            status: {status} if after == "the same" else set(map(Status, after.split(", ")))
+            for status in froms
+        }
+    return found
+
+
+def test_the_table_is_the_documented_one():
+    """The code allows exactly what the table of docs/architecture.md says."""
+    assert documented() == {
+        action: {before: set(after) for before, after in row.items()}
+        for action, row in TRANSITIONS.items()
+    }
 
 
 @pytest.mark.parametrize("status", Status)
@@ -202,6 +227,7 @@ def test_success_forgets_the_error():
     assert (done.progress.last_error, done.executed_at) == (None, LATER)
 
 
+@pytest.mark.promise("own-number")
 def test_lost_attempts_do_not_count():
     """An attempt whose node died is taken up with the next number, and is not a failure."""
     timer = model.take_up(in_status(Status.EXECUTING), "node-2", LATER, 10_000)
@@ -240,11 +266,13 @@ def test_expired():
     assert (timer.status, timer.progress.last_error) == (Status.FAILED, "deadline passed")
 
 
+@pytest.mark.promise("late-fires")
 def test_no_deadline():
     """Without a deadline, nothing is ever too late."""
     assert not model.is_too_late(make_timer(), NOW * 2)
 
 
+@pytest.mark.promise("late-fires")
 def test_fire_keeps_the_deadline_in_reach():
     """Firing a timer whose deadline has passed moves execute_at, so that it does start."""
     fired = model.fire(in_status(Status.PENDING), NOW + 5000)
@@ -285,6 +313,7 @@ def test_replace():
     assert new.progress == Progress(occurrence=2)
 
 
+@pytest.mark.promise("own-number")
 def test_new_content_is_a_new_occurrence():
     """After an attempt, an update starts a new occurrence, so that no receiver drops it."""
     untried = in_status(Status.PENDING)

@@ -84,6 +84,7 @@ def test_not_a_time(text: str):
         to_time(text, "at")
 
 
+@pytest.mark.promise("never-early")
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_any_time(at: datetime):
     """Any time is read to the millisecond, never earlier than it was."""
@@ -97,6 +98,7 @@ def test_any_time(at: datetime):
         assert millis <= LATEST
 
 
+@pytest.mark.promise("bad-input")
 @given(st.text(max_size=40), st.text(max_size=40) | st.none())
 def test_any_text_as_time(text: str, timezone: str | None):
     """Any text, in any zone, is a time or an InvalidRequest."""
@@ -273,6 +275,7 @@ def test_depth(opening: bytes):
     check_bytes(b"[" + b"[]," * 500 + b"[]]")
 
 
+@pytest.mark.promise("bad-input")
 @given(st.binary(max_size=60))
 def test_any_bytes(body: bytes):
     """Any bytes are a request or an InvalidRequest."""

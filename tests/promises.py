@@ -1,0 +1,45 @@
+"""What Duetime promises, sentence by sentence, under the names that tests carry as marks.
+
+The first five are the README's, word for word; the others are made in docs/. Which tests hold each
+of them: ``make promises``.
+"""
+
+PROMISES = {
+    "never-lost": "An acknowledged timer is never lost, and is delivered at least once.",
+    "never-early": "It never fires early, by the clock of the node that fires it.",
+    "cancel-holds": "Once a cancel, pause or update is acknowledged, the old version never starts.",
+    "one-node-per-attempt": (
+        "Each attempt is claimed by exactly one node. A second delivery comes only from a node "
+        "that died, was stopped, or stalled past its claim in mid-delivery, and it carries the "
+        "same `webhook-id` with a higher attempt number, so that the receiver can tell."
+    ),
+    "only-itself": "A receiver that hangs delays only itself.",
+    "own-number": "No two deliveries of an occurrence have the same attempt number.",
+    "stalled-sends-nothing": "A node that was paused past its claim sends nothing.",
+    "late-fires": "A late timer always fires, unless a deadline of its own has passed.",
+    "failing-store": (
+        "A store that fails loses nothing: 503 says that nothing was written, and 500 that nobody "
+        "knows."
+    ),
+    "bounded-memory": (
+        "Memory is bounded in number and in bytes: what does not fit stays a row, or is refused."
+    ),
+    "changes-pass": "Changes get through while creates are refused.",
+    "dead-inherited": (
+        "When a node is found dead, the others take up what it left executing at once, and never "
+        "before."
+    ),
+    "clean-stop": (
+        "A node that is stopped finishes what is under way, makes no timer late, and exits with 0."
+    ),
+    "one-timer-per-key": "A create that is repeated under its key makes one timer.",
+    "nothing-unseen": "Nobody overwrites what they have not seen.",
+    "permitted-addresses": "Callbacks reach permitted addresses only.",
+    "signatures-fit": (
+        "Every active secret signs the id, the time and the very bytes that the receiver gets."
+    ),
+    "bad-input": "Bad input gets an error that names the field, and changes nothing.",
+    "no-secret": "No secret is logged, or repeated in a message.",
+    "whole-copy": "A copy is whole, or says what is missing.",
+    "one-contract": "Every store obeys one contract.",
+}
