@@ -52,6 +52,7 @@ class StormyStore:
 
     def __init__(self, chance: random.Random) -> None:
         self.store = MemoryStore()
+        self.traits = self.store.traits
         self.rate = 0.05
         self._chance = chance
 

@@ -33,6 +33,7 @@ class Suspendable:
 
     def __init__(self, inner: Any, goes_on: asyncio.Event) -> None:
         self._inner = inner
+        self.traits = inner.traits
         self._goes_on = goes_on
 
     def __getattr__(self, name):
