@@ -7,7 +7,7 @@ import asyncpg
 
 from duetime.errors import StoreUnavailable
 
-_ENGINE_ERRORS = (
+ENGINE_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -52,5 +52,5 @@ def translated() -> Iterator[None]:
     """Let no error of the engine's own out."""
     try:
         yield
-    except _ENGINE_ERRORS as error:
+    except ENGINE_ERRORS as error:
         raise StoreUnavailable(f"PostgreSQL: {meaning(error)}") from error
