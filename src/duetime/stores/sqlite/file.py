@@ -1,12 +1,12 @@
 """The database file: opening it, bringing its schema up to date, and what its errors mean."""
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.schema import Migration, migrations
+from duetime.stores.translation import translating
 
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 SYNCHRONOUS = ("full", "normal", "off")
@@ -23,7 +23,7 @@ _PRAGMAS = (
 )
 
 
-def translate(error: Exception, subject: str = "SQLite") -> Exception:
+def translate(error: Exception) -> Exception:
     """What the engine threw, as the contract wants it; other errors are bugs and stay as they are.
 
     A value that SQLite cannot hold (an integer over 64 bits, half a surrogate pair) is refused by
@@ -31,18 +31,12 @@ def translate(error: Exception, subject: str = "SQLite") -> Exception:
     """
     if not isinstance(error, _ENGINE_ERRORS):
         return error
-    unavailable = StoreUnavailable(f"{subject}: {error}")
+    unavailable = StoreUnavailable(f"SQLite: {error}")
     unavailable.__cause__ = error
     return unavailable
 
 
-@contextlib.contextmanager
-def translated(subject: str = "SQLite") -> Iterator[None]:
-    """Let no error of the engine's own out."""
-    try:
-        yield
-    except _ENGINE_ERRORS as error:
-        raise translate(error, subject) from error
+translated = translating("SQLite", _ENGINE_ERRORS, str)
 
 
 def check_engine() -> None:
