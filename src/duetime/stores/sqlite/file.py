@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.stores.schema import Migration, migrations
+from duetime.stores.schema import Migration, check_not_newer, check_not_older, migrations
 from duetime.stores.translation import translating
 
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
@@ -91,11 +91,8 @@ def _check_up_to_date(connection: sqlite3.Connection, path: Path, known: int) ->
         ).fetchone()
     except sqlite3.OperationalError as error:
         raise ConfigurationError(f"the database {path} is not one of Duetime's: {error}") from error
-    _check_not_newer(path, newest, known)
-    if newest < known:
-        raise ConfigurationError(
-            f"the database {path} was made by an older Duetime: run duetime migrate on it first"
-        )
+    check_not_newer(f"the database {path}", newest, newest, known)
+    check_not_older(f"the database {path}", newest, known)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -150,7 +147,7 @@ def migrate(connection: sqlite3.Connection, path: Path, known: list[Migration]) 
         (newest,) = connection.execute(
             "SELECT coalesce(max(number), 0) FROM schema_history"
         ).fetchone()
-        _check_not_newer(path, newest, known[-1].number)
+        check_not_newer(f"the database {path}", newest, newest, known[-1].number)
         for migration in known:
             if migration.number > newest:
                 for statement in _statements(migration.script):
@@ -162,14 +159,6 @@ def migrate(connection: sqlite3.Connection, path: Path, known: list[Migration]) 
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def _check_not_newer(path: Path, newest: int, known: int) -> None:
-    if newest > known:
-        raise ConfigurationError(
-            f"the database {path} was made by a newer Duetime (its schema is number {newest}, "
-            f"this version knows up to {known}): upgrade Duetime"
-        )
 
 
 def _statements(script: str) -> Iterator[str]:
