@@ -13,6 +13,7 @@ import msgspec
 
 from duetime.errors import StoreUnavailable
 from duetime.stores import News
+from duetime.stores.portions import parts
 
 # Listens until the line is lost, and raises then.
 Listen: TypeAlias = Callable[[], Awaitable[None]]
@@ -23,8 +24,8 @@ _decode = msgspec.json.Decoder(News).decode
 
 def pieces(news: News, longest: int) -> Iterator[str]:
     """News as texts of so many lines at most."""
-    for start in range(0, len(news.waking), longest):
-        yield _encode(News(news.waking[start : start + longest])).decode()
+    for part in parts(news.waking, longest):
+        yield _encode(News(tuple(part))).decode()
     if news.is_about_nodes:
         yield _encode(News(is_about_nodes=True)).decode()
 
