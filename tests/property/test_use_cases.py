@@ -40,7 +40,8 @@ OUTCOMES = {
 }
 KEYS = st.sampled_from(["a", "b", "c", "ä/ß"])
 NAMES = st.sampled_from(["one", "two"])
-DELAYS = st.sampled_from(["0s", "5s", "1h"])
+MILLIS = {"0s": 0, "5s": 5_000, "1h": 3_600_000}
+DELAYS = st.sampled_from(sorted(MILLIS))
 
 
 class Expected(msgspec.Struct):
@@ -51,6 +52,7 @@ class Expected(msgspec.Struct):
     key: str
     name: str | None
     made_of: tuple[Any, ...] | None  # the content it was created with, if it has a key
+    execute_at: int
 
 
 class UseCases(RuleBasedStateMachine):
@@ -100,7 +102,8 @@ class UseCases(RuleBasedStateMachine):
             assert is_new
             made_of = None if key is None else (name, delay)
             key = timer.id if key is None else key
-            self.expected[timer.id] = Expected(Status.PENDING, 1, key, name, made_of)
+            at = self.clock.now() + MILLIS[delay]
+            self.expected[timer.id] = Expected(Status.PENDING, 1, key, name, made_of, at)
             return timer.id
         if self.expected[taken].made_of == (name, delay):
             timer, is_new = self.run(self.service.create(TENANT, body))
@@ -125,6 +128,7 @@ class UseCases(RuleBasedStateMachine):
         assert (timer.id, is_new) == (taken, False)
         self._moved(timer, "replace")
         known.name, known.made_of = name, (name, delay)
+        known.execute_at = self.clock.now() + MILLIS[delay]
         return multiple()
 
     @rule(id_=timers, delay=DELAYS)
@@ -132,6 +136,7 @@ class UseCases(RuleBasedStateMachine):
         body = UpdateTimer(delay=delay, name="changed")
         if self._act("update", id_, self.service.update(TENANT, id_, body)):
             self.expected[id_].name = "changed"
+            self.expected[id_].execute_at = self.clock.now() + MILLIS[delay]
 
     @rule(id_=timers)
     def cancel(self, id_: str):
@@ -153,6 +158,8 @@ class UseCases(RuleBasedStateMachine):
     def fire(self, id_: str):
         if self._act("fire", id_, self.service.fire(TENANT, id_)):
             assert self._stored(id_).wake_at == self.clock.now()
+            known = self.expected[id_]
+            known.execute_at = min(known.execute_at, self.clock.now())
 
     @rule(id_=timers)
     def insist_on_a_version_that_is_gone(self, id_: str):
@@ -240,6 +247,7 @@ class UseCases(RuleBasedStateMachine):
             assert timer is not None
             assert (timer.status, timer.version) == (known.status, known.version)
             assert (timer.timer_id, timer.spec.name) == (known.key, known.name)
+            assert timer.execute_at == known.execute_at
             is_waking = timer.status in {Status.PENDING, Status.EXECUTING}
             assert (timer.wake_at is not None) == is_waking
             was_executed = timer.status in {Status.COMPLETED, Status.FAILED}
