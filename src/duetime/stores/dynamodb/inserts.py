@@ -7,8 +7,8 @@ from duetime.errors import StoreUnavailable
 from duetime.model import Timer
 from duetime.stores import Insert, Key
 from duetime.stores.dynamodb import batches, beside, items, keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.items import text

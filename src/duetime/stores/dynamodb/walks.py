@@ -8,8 +8,8 @@ from duetime.clock import Millis
 from duetime.model import Timer
 from duetime.stores import Page, Query
 from duetime.stores.dynamodb import batches, items, keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.items import FINISHED_VALUES, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
