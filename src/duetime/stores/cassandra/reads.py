@@ -35,7 +35,7 @@ from duetime.stores.cassandra.shards import Shards
 from duetime.stores.cassandra.stretch import Patience, Stretch
 from duetime.stores.codec import decode_event
 from duetime.stores.portions import parts
-from duetime.stores.walking import Part, walk
+from duetime.stores.walking import Part, scan_shards, walk
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")
@@ -210,21 +210,7 @@ class Reads:
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Every timer there is, shard by shard."""
-        first = ids.shard_of(after) if after is not None and ids.is_id(after) else 0
-        place = after
-        timers: list[Timer] = []
-        for shard in sorted(await self._shards.read()):
-            if shard < first:
-                continue
-            if len(timers) >= limit or sum(timer.weight for timer in timers) >= _PORTION:
-                break
-            part = await self._part(
-                shard, place if shard == first else None, False, limit - len(timers)
-            )
-            timers += part.timers
-            if not part.is_last:
-                break
-        return timers
+        return await scan_shards(after, limit, await self._shards.read(), self._part, _PORTION)
 
     async def _part(
         self,
@@ -233,24 +219,34 @@ class Reads:
         is_descending: bool,  # noqa: FBT001 - as a walk asks
         limit: int,
     ) -> Part:
-        """Some timers of a shard; the heavy ones are read one by one, and only a few of them."""
+        """Some timers of a shard; the heavy ones are read one by one, and only a few of them.
+
+        None only if there are no more. Heavy ones may have expired between the two reads, so it
+        goes on behind them.
+        """
         statement, first, last = (DOWNWARDS, _LAST, "") if is_descending else (UPWARDS, "", _LAST)
         begin = Due(0, first if place is None else place)
         stretch = self._stretch(statement, TRUTH, shard, begin, Due(0, last))
         rows: list[Row] = []
-        while not rows and not stretch.is_over:
-            rows = await stretch.read(limit)
-        heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
-        read = {timer.id: timer for timer in await self.get(heavy) if timer}
-        timers: list[Timer] = []
-        for _, id_, state, spec in rows:
-            if spec is not None:
-                timers.append(to_timer(state, spec))
-            elif id_ in read:
-                timers.append(read[id_])
-            elif id_ not in heavy:
-                return Part(timers, is_last=False)  # the rest would be too much at once
-        return Part(timers, stretch.is_over)
+        while True:
+            while not rows and not stretch.is_over:
+                rows = await stretch.read(limit)
+            heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
+            read = {timer.id: timer for timer in await self.get(heavy) if timer}
+            timers: list[Timer] = []
+            rest: list[Row] = []
+            for number, (_, id_, state, spec) in enumerate(rows):
+                if spec is not None:
+                    timers.append(to_timer(state, spec))
+                elif id_ in read:
+                    timers.append(read[id_])
+                elif id_ not in heavy:
+                    rest = rows[number:]  # which would be too much at once
+                    break
+            is_last = not rest and stretch.is_over
+            if timers or is_last:
+                return Part(timers, is_last)
+            rows = rest
 
     # The rest ---------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from duetime.errors import StoreUnavailable
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.portions import parts, portions
 

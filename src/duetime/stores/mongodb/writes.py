@@ -34,7 +34,7 @@ from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.schema import GRAVES
 from duetime.stores.mongodb.telling import Telling
 from duetime.stores.portions import parts
-from duetime.stores.waves import waves
+from duetime.stores.waves import insert_waves, waves
 
 LONGEST = 1_000  # documents in a command
 
@@ -77,7 +77,7 @@ class Writes:
         await self._log(session, [attempt for insert in part for attempt in insert.attempts])
 
         async def way(left: Sequence[Placed]) -> set[int]:
-            firsts = _firsts(left)
+            firsts = next(insert_waves(left))  # the others are not even tried
             if any(insert.events for _, insert in firsts):
                 return await self._telling.insert(session, firsts)
             return await self._insert_documents(session, firsts)
@@ -218,19 +218,6 @@ class Writes:
         """Forget these events."""
         if known := known_ids(told):
             await self._events.delete_many({"_id": {"$in": known}})
-
-
-def _firsts(placed: Sequence[Placed]) -> list[Placed]:
-    """Of those with the same id or key only the first: the others are not even tried."""
-    seen: set[object] = set()
-    firsts = []
-    for place, insert in placed:
-        timer = insert.timer
-        names = {timer.id, (timer.tenant, timer.group, timer.timer_id)}
-        if seen.isdisjoint(names):
-            firsts.append((place, insert))
-        seen |= names
-    return firsts
 
 
 def _losers(error: BulkWriteError, code: int) -> set[int]:
