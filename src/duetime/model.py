@@ -253,12 +253,11 @@ def claim(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
     """Begin the next attempt: from here on, only this node may send it."""
     check("claim", timer)
     progress = timer.progress
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         status=Status.EXECUTING,
         wake_at=now + claim_for,
-        updated_at=now,
         progress=_with(
             progress,
             attempt=progress.attempt + 1,
@@ -294,12 +293,11 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
     check("finish", timer)
     progress = _with(timer.progress, lost=0, claimed_by=None, claimed_at=None, outcome=outcome)
     if outcome.ok:
-        return _with(
+        return _changed(
             timer,
-            version=timer.version + 1,
+            now,
             status=Status.COMPLETED,
             wake_at=None,
-            updated_at=now,
             executed_at=now,
             progress=_with(progress, last_error=None),
         )
@@ -319,14 +317,7 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
         )
     ):
         return _failed(timer, now, progress)
-    return _with(
-        timer,
-        version=timer.version + 1,
-        status=Status.PENDING,
-        wake_at=again_at,
-        updated_at=now,
-        progress=progress,
-    )
+    return _changed(timer, now, status=Status.PENDING, wake_at=again_at, progress=progress)
 
 
 def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
@@ -335,12 +326,11 @@ def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
     An attempt that was never sent was none: its number is used again.
     """
     check("release", timer)
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         status=Status.PENDING,
         wake_at=now,
-        updated_at=now,
         progress=_with(
             timer.progress,
             attempt=timer.progress.attempt - (not was_sent),
@@ -361,11 +351,10 @@ def take_up(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
     if lost >= MAX_LOST:
         error = f"gave up after {lost} attempts in a row whose node was gone before they ended"
         return _failed(timer, now, _with(timer.progress, lost=lost, last_error=error))
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         wake_at=now + claim_for,
-        updated_at=now,
         progress=_with(
             timer.progress,
             attempt=timer.progress.attempt + 1,
@@ -397,12 +386,11 @@ def attempt_record(before: Timer, after: Timer, outcome: Outcome, now: Millis) -
 def update(timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis) -> Timer:
     """Change what a waiting timer will do, or when."""
     check("update", timer)
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         execute_at=execute_at,
         wake_at=None if timer.status is Status.PAUSED else execute_at,
-        updated_at=now,
         spec=spec,
         progress=_fresh_progress(timer),
     )
@@ -413,13 +401,12 @@ def replace(
 ) -> Timer:
     """Give a key new content: whatever came of the old one, this one waits for its time."""
     check("replace", timer)
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         status=Status.PENDING,
         execute_at=execute_at,
         wake_at=execute_at,
-        updated_at=now,
         executed_at=None,
         spec=spec,
         progress=_fresh_progress(timer),
@@ -430,59 +417,44 @@ def replace(
 def cancel(timer: Timer, now: Millis) -> Timer:
     """Make sure that the timer never starts."""
     check("cancel", timer)
-    return _with(
-        timer,
-        version=timer.version + 1,
-        status=Status.CANCELED,
-        wake_at=None,
-        updated_at=now,
-    )
+    return _changed(timer, now, status=Status.CANCELED, wake_at=None)
 
 
 def pause(timer: Timer, now: Millis) -> Timer:
     """Hold a timer back until it is resumed."""
     check("pause", timer)
-    return _with(
-        timer,
-        version=timer.version + 1,
-        status=Status.PAUSED,
-        wake_at=None,
-        updated_at=now,
-    )
+    return _changed(timer, now, status=Status.PAUSED, wake_at=None)
 
 
 def resume(timer: Timer, now: Millis) -> Timer:
     """Let a paused timer go on; if its time passed meanwhile, it is due at once."""
     check("resume", timer)
-    return _with(
-        timer,
-        version=timer.version + 1,
-        status=Status.PENDING,
-        wake_at=max(timer.execute_at, now),
-        updated_at=now,
-    )
+    return _changed(timer, now, status=Status.PENDING, wake_at=max(timer.execute_at, now))
 
 
 def fire(timer: Timer, now: Millis) -> Timer:
     """Make a waiting timer due now."""
     check("fire", timer)
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         status=Status.PENDING,
         execute_at=now if now < timer.execute_at or is_too_late(timer, now) else timer.execute_at,
         wake_at=now,
-        updated_at=now,
     )
 
 
+def _changed(timer: Timer, now: Millis, **changes: Any) -> Timer:
+    """The next version of a timer, dated: two with the same version are the same."""
+    return _with(timer, version=timer.version + 1, updated_at=now, **changes)
+
+
 def _failed(timer: Timer, now: Millis, progress: Progress) -> Timer:
-    return _with(
+    return _changed(
         timer,
-        version=timer.version + 1,
+        now,
         status=Status.FAILED,
         wake_at=None,
-        updated_at=now,
         executed_at=now,
         progress=_with(progress, claimed_by=None, claimed_at=None),
     )
