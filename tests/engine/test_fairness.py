@@ -235,6 +235,29 @@ async def test_a_node_has_a_bounded_number_under_way(store, clock):
     assert len(node.sent) == 30
 
 
+@pytest.mark.parametrize("receivers", [1, 30])
+async def test_a_running_engine_goes_on_as_soon_as_a_place_is_free(store, clock, receivers):
+    """Neither a receiver that was full nor a node that was makes anybody wait for the clock."""
+    node = Node(store, clock, max_in_flight=10)
+    engine = asyncio.create_task(node.engine.run())
+    await settle()
+    node.sender.hold = asyncio.Event()
+    for number in range(30):
+        await node.create(
+            callback={"type": "http", "url": f"https://r{number % receivers}.example/"}
+        )
+    await settle()
+    assert 0 < len(node.sent) <= 10
+    node.sender.hold.set()
+    for _ in range(10):
+        await settle()
+    assert len(node.sent) == 30
+    stopping = asyncio.create_task(node.engine.stop(1))
+    await settle()
+    await stopping
+    await engine
+
+
 def test_what_is_due_now_does_not_queue_behind_a_backlog():
     """Both lanes of the agenda have their share of every batch."""
     agenda = Agenda()

@@ -231,6 +231,17 @@ async def test_a_claim_that_is_renewed_stands_under_the_new_lease(node, store, c
     assert node.sent == [(timer.id, 1)]
 
 
+async def test_a_claim_that_was_renewed_holds_as_long_as_a_new_one(node, clock):
+    """What could not leave before may do so until the renewed claim runs out."""
+    timer = await node.create()
+    await node.engine.dispatcher.step()  # claimed, not yet sent
+    clock.advance(CLAIM_FOR // 2 + 1)
+    await node.engine.committer.step()
+    clock.advance(CLAIM_FOR - 1)
+    await settle()
+    assert node.sent == [(timer.id, 1)]
+
+
 @pytest.mark.promise("one-node-per-attempt")
 async def test_a_slow_attempt_keeps_its_claim(node, store, clock):
     """Claims are renewed while the attempt is under way, so nobody else takes it up."""
