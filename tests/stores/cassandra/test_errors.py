@@ -52,12 +52,6 @@ def test_each_error_is_mapped(error):
     assert raised.value.__cause__ is error
 
 
-def test_an_error_of_ours_is_not_hidden():
-    """A bug is not a database that is away."""
-    with pytest.raises(KeyError), translated():
-        raise KeyError("bug")
-
-
 @pytest.mark.parametrize("error", REFUSALS, ids=lambda error: type(error).__name__)
 def test_after_a_refusal_nothing_was_begun(error):
     """Nobody has to be asked what became of it."""

@@ -1,16 +1,13 @@
 """What the driver and the network throw: always StoreUnavailable, and never with a password."""
 
-import asyncio
-import ssl
-import sys
-
 import pytest
 from asyncmy import errors
 
-from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.errors import ConfigurationError
 from duetime.stores.mysql.errors import is_told, spoils_connection, translated
 from duetime.stores.opening import open_store
 from tests.ports import free_port
+from tests.stores.translations import refused, translation
 
 DRIVER_ERRORS = sorted(
     {
@@ -20,43 +17,19 @@ DRIVER_ERRORS = sorted(
     },
     key=lambda kind: kind.__name__,
 )
-OTHER_ERRORS = [
-    OSError("unreachable"),
-    ConnectionResetError("reset"),
-    ssl.SSLError("bad handshake"),
-    ssl.SSLCertVerificationError("self-signed"),
-    TimeoutError(),
-    asyncio.IncompleteReadError(b"", 4),
-    UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
-    OverflowError("too large"),
-]
-
-
-def translation(error):
-    """What becomes of an error."""
-    with pytest.raises(StoreUnavailable) as raised, translated():
-        raise error
-    assert raised.value.__cause__ is error
-    return str(raised.value)
 
 
 @pytest.mark.parametrize("kind", DRIVER_ERRORS)
 def test_each_error_of_the_driver_is_mapped(kind):
     """With its number or without: there is none that gets out."""
-    assert "what happened" in translation(kind(1234, "what happened"))
-    assert "what happened" in translation(kind("what happened"))
+    assert "what happened" in translation(translated, kind(1234, "what happened"))
+    assert "what happened" in translation(translated, kind("what happened"))
 
 
-@pytest.mark.parametrize("error", OTHER_ERRORS, ids=lambda error: type(error).__name__)
-def test_each_error_of_the_network_is_mapped(error):
-    """Whatever breaks on the way to the server; and the message is never empty."""
-    assert translation(error).removeprefix("MySQL: ")
-
-
-def test_an_error_of_ours_is_not_hidden():
-    """A bug is not a database that is away."""
-    with pytest.raises(KeyError), translated():
-        raise KeyError("bug")
+def test_a_text_that_cannot_be_written_is_refused_in_words():
+    """It never left: the driver could not make bytes of it."""
+    error = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+    assert translation(translated, error)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +50,7 @@ def test_an_error_of_ours_is_not_hidden():
 )
 def test_the_frequent_ones_say_what_to_do(number, hint):
     """In words, with the server's own behind them."""
-    said = translation(errors.OperationalError(number, "in its own words"))
+    said = translation(translated, errors.OperationalError(number, "in its own words"))
     assert hint in said
     assert "in its own words" in said
 
@@ -95,17 +68,6 @@ def test_what_the_server_says_is_certain_and_what_the_driver_says_is_not():
     assert not is_told(errors.OperationalError(2013, "lost connection"))
     assert not is_told(errors.InterfaceError(0, "not connected"))
     assert not is_told(TimeoutError())
-
-
-async def refused(url):
-    """How a store that cannot be opened says so."""
-    store = open_store(url)
-    with pytest.raises(StoreUnavailable) as raised:
-        await store.migrate()
-    with pytest.raises(StoreUnavailable, match="not open"):
-        await store.ping()
-    await store.close()
-    return str(raised.value)
 
 
 async def test_no_message_holds_the_password(mysql_url):
@@ -139,13 +101,3 @@ async def test_a_user_without_rights_is_told_what_is_missing(mysql_url, somebody
     assert "s3cret" not in str(raised.value)
     await store.close()
     await somebody(f"DROP USER {name}@'%'")
-
-
-async def test_a_missing_driver_is_named(monkeypatch):
-    """Whoever installed without the driver is told how to get it."""
-    for name in [*sys.modules]:
-        if name.startswith("duetime.stores.mysql"):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "asyncmy", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'duetime\[mysql\]'"):
-        open_store("mysql://ann:s3cret@db.example/timers")

@@ -21,6 +21,7 @@ ENGINE_ERRORS = (
     ConnectionException,
     OSError,
     TimeoutError,
+    EOFError,
     *_UNWRITABLE,
 )
 
