@@ -8,6 +8,7 @@ import pytest
 from duetime import ids, model
 from duetime.errors import StoreUnavailable
 from duetime.stores import Change, Insert
+from duetime.stores.mysql import statements
 from duetime.stores.opening import open_store
 from tests.factories import (
     NOW,
@@ -93,6 +94,29 @@ async def test_what_won_brought_its_own(mysql):
         [attempt] = await mysql.attempts(timer.id, None, 10)
         assert attempt.node == timer.spec.name
         assert f"tag-{timer.spec.name.removeprefix('rival-')}" in timer.spec.tags
+
+
+async def test_a_key_that_is_taken_while_the_rest_of_its_batch_is_looked_at(mysql, somebody):
+    """Whoever committed it first has it, and is the answer."""
+    taken, rival, late = (
+        make_timer(timer_id="a"),
+        make_timer(timer_id="b"),
+        make_timer(timer_id="b"),
+    )
+    await insert(mysql, taken)
+    id_ = f"x'{rival.id.replace('-', '')}'"
+    await somebody("BEGIN")
+    for table, columns in (("timers", statements.TIMER), ("states", statements.STATE)):
+        copied = ", ".join({"id": id_, "timer_id": "'b'"}.get(name, name) for name in columns)
+        await somebody(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {copied} FROM {table}")
+    write = asyncio.create_task(mysql.insert([Insert(make_timer(timer_id="a")), Insert(late)]))
+    await until_waiting(somebody, 1)
+    await somebody("COMMIT")
+    first, second = await write
+    assert first == taken
+    assert second is not None
+    assert second.id == rival.id
+    assert await mysql.get([late.id]) == [None]
 
 
 @pytest.mark.parametrize("count", [60, 1_500])
