@@ -1,6 +1,7 @@
 """Comparing and setting: every race is decided here."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from msgspec import Raw
@@ -52,6 +53,21 @@ async def test_a_version_that_is_ahead_loses_too(store):
     assert await store.apply([Change(ahead, completed(timer))]) == [False]
 
 
+@pytest.mark.parametrize("has_spec", [True, False])
+@pytest.mark.parametrize("has_events", [True, False])
+async def test_a_version_that_is_ahead_loses_whatever_it_brings(store, has_spec, has_events):
+    """Neither new content nor events make it win, and nothing of it is written."""
+    timer = make_timer()
+    await insert(store, timer)
+    ahead = claimed(timer)
+    new = with_spec(ahead, name="new") if has_spec else completed(timer)
+    events = (make_event(new),) if has_events else ()
+    assert await store.apply([Change(ahead, new, make_attempt(ahead), events)]) == [False]
+    assert await store.get([timer.id]) == [timer]
+    assert await store.attempts(timer.id, None, 10) == []
+    assert await store.events(ids.ALL_SHARDS, None, 10) == []
+
+
 async def test_a_timer_that_is_gone_loses(store):
     """A change of a timer that is not stored loses and stores nothing."""
     timer = make_timer()
@@ -99,6 +115,18 @@ async def test_one_timer_twice_in_a_batch_in_order(store):
     assert await store.apply([first, claim_of(other), second]) == [True, True, True]
     assert await store.get([timer.id, other.id]) == [second.new, claimed(other)]
     assert await store.attempts(timer.id, None, 10) == [make_attempt(first.new)]
+
+
+async def test_one_timer_many_times_in_a_batch_in_order(store):
+    """However many changes of one timer there are, each finds what the one before it left."""
+    timer = make_timer()
+    await insert(store, timer)
+    versions = [timer]
+    for number in range(4):
+        versions.append(with_spec(versions[-1], name=f"{number}"))
+    changes = [Change(old, new) for old, new in pairwise(versions)]
+    assert await store.apply(changes) == [True] * 4
+    assert await store.get([timer.id]) == versions[-1:]
 
 
 async def test_one_timer_twice_from_the_same_version(store):
@@ -172,6 +200,22 @@ async def test_a_losing_change_writes_nothing(store):
     assert await store.apply([late]) == [False]
     assert await store.attempts(timer.id, None, 10) == []
     assert await store.events(ids.ALL_SHARDS, None, 10) == []
+
+
+async def test_a_losing_change_is_found_by_nothing_that_it_asked_for(store):
+    """The timer is found as it is, and not by the tags and the name of a change that lost."""
+    timer = make_timer(spec=make_spec(name="old", tags=("old",)))
+    await insert(store, timer)
+    claim = claim_of(timer)
+    await store.apply([claim])
+    late = with_spec(timer, name="late", tags=("late",))
+    assert await store.apply([Change(timer, late)]) == [False]
+    for wanted, found in (("late", []), ("old", [claim.new])):
+        for query in (
+            Query(tenant="default", tag=wanted),
+            Query(tenant="default", name_prefix=wanted),
+        ):
+            assert (await store.search(query)).timers == found
 
 
 async def test_nothing_to_apply_is_fine(store):

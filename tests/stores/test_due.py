@@ -106,6 +106,15 @@ async def test_behind_a_place_that_is_gone(store):
     assert await store.due(ids.ALL_SHARDS, between, NOW + 9, 10) == lines([second])
 
 
+async def test_behind_a_place_that_lies_ahead_nothing_is_due(store):
+    """Who goes on from a later time than is asked for finds nothing, at that instant neither."""
+    timers = sorted((at(NOW + 5) for _ in range(3)), key=lambda timer: timer.id)
+    await insert(store, *timers)
+    first = Waking.of(timers[0]).place
+    assert await store.due(ids.ALL_SHARDS, first, NOW + 4, 10) == []
+    assert await store.due(ids.ALL_SHARDS, first, NOW + 5, 10) == lines(timers[1:])
+
+
 async def test_only_the_shards_asked_for(store):
     """Timers of other shards are left out, at the same instant too."""
     timers = {shard: at(NOW, shard=shard) for shard in (0, 1, 7, 4095)}

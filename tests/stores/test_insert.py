@@ -153,6 +153,17 @@ async def test_one_key_twice_in_a_batch_is_stored_once(store):
     assert await store.get([first.id, second.id, other.id]) == [first, None, other]
 
 
+@pytest.mark.parametrize("has_events", [True, False])
+async def test_one_id_twice_in_a_batch_is_stored_once(store, has_events):
+    """Of two timers with one id and two keys, the first is stored and answers for the second."""
+    first = make_timer()
+    second = make_timer(id=first.id)
+    batch = [Insert(timer, (make_event(timer),) if has_events else ()) for timer in (first, second)]
+    assert await store.insert(batch) == [None, first]
+    assert await store.get_by_key([key_of(first), key_of(second)]) == [first, None]
+    assert await store.events(ids.ALL_SHARDS, None, 10) == list(batch[0].events)
+
+
 async def test_a_taken_key_does_not_stop_its_batch(store):
     """Each timer of a batch stands for itself."""
     taken = make_timer()
@@ -169,6 +180,16 @@ async def test_two_concurrent_inserts_of_one_key_store_one(store):
     winners = [timer for timer, (answer,) in zip(rivals, answers, strict=True) if answer is None]
     assert len(winners) == 1
     assert [answer for (answer,) in answers if answer is not None] == winners * 19
+
+
+async def test_two_concurrent_inserts_of_one_key_tell_of_one(store):
+    """Of many that insert one key at once, only the one that is stored is told of."""
+    rivals = [make_timer(timer_id="same") for _ in range(10)]
+    inserts = [Insert(timer, (make_event(timer),)) for timer in rivals]
+    answers = await asyncio.gather(*(store.insert([each]) for each in inserts))
+    [winner] = [each for each, (answer,) in zip(inserts, answers, strict=True) if answer is None]
+    assert [answer for (answer,) in answers if answer is not None] == [winner.timer] * 9
+    assert await store.events(ids.ALL_SHARDS, None, 10) == list(winner.events)
 
 
 async def test_a_large_batch_is_stored(store):

@@ -1,9 +1,11 @@
 """Retention: finished timers are dropped, and nothing else is."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
-from duetime import ids
+from duetime import ids, model
 from duetime.model import FINISHED, Status
 from duetime.stores import Change, Insert, Query
 from tests.factories import (
@@ -75,6 +77,18 @@ async def test_all_that_is_a_timers_goes_with_it(store):
     assert await store.insert([Insert(again)]) == [None]
 
 
+async def test_who_comes_back_under_the_same_id_has_nothing_of_who_was_dropped(store):
+    """A timer that another store hands over again is found by its own tags, and has no log."""
+    timer = finished(spec=make_spec(tags=("old",)))
+    assert await store.insert([Insert(timer, attempts=(make_attempt(timer),))]) == [None]
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    again = replace(timer, spec=make_spec(tags=("new",)))
+    await insert(store, again)
+    assert (await store.search(Query(tenant="default", tag="old"))).timers == []
+    assert (await store.search(Query(tenant="default", tag="new"))).timers == [again]
+    assert await store.attempts(timer.id, None, 10) == []
+
+
 async def test_events_outlive_their_timer(store):
     """What was not told yet is still told, though its timer is gone."""
     timer = finished()
@@ -91,3 +105,20 @@ async def test_a_dropped_timer_does_not_come_back(store):
     await store.purge(ids.ALL_SHARDS, NOW + 1, 10)
     assert await store.apply([Change(timer, replace(timer, version=2))]) == [False]
     assert await store.get([timer.id]) == [None]
+
+
+async def test_who_is_begun_anew_beside_a_purge_is_dropped_or_kept(store):
+    """Whoever was told that the change won finds it, and whoever lost finds nothing."""
+    timers = [finished() for _ in range(200)]
+    await insert(store, *timers)
+    news = [
+        model.replace(timer, NOW + 1, spec=make_spec(), execute_at=NOW + 9, fingerprint=None)
+        for timer in timers
+    ]
+    changes = [Change(old, new) for old, new in zip(timers, news, strict=True)]
+    dropped, *answers = await asyncio.gather(
+        store.purge(ids.ALL_SHARDS, NOW + 1, 200), *(store.apply([change]) for change in changes)
+    )
+    kept = [new if won else None for new, (won,) in zip(news, answers, strict=True)]
+    assert await store.get([timer.id for timer in timers]) == kept
+    assert dropped == kept.count(None)

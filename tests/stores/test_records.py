@@ -46,6 +46,21 @@ async def test_a_record_is_replaced_by_version(store):
     assert await store.records("node") == [second]
 
 
+async def test_a_record_is_replaced_by_one_that_is_the_same(store):
+    """Whoever read the newest version has it written, also if that changes nothing."""
+    assert await store.put_record(None, node())
+    assert await store.put_record(node(), node())
+    assert await store.records("node") == [node()]
+
+
+async def test_a_record_whose_version_is_ahead_is_not_touched(store):
+    """Only the very version that was read counts, not a higher one."""
+    assert await store.put_record(None, node())
+    assert not await store.put_record(node(version=2), node(version=3))
+    assert not await store.put_record(node(version=2), None)
+    assert await store.records("node") == [node()]
+
+
 async def test_a_record_that_is_gone_is_not_replaced(store):
     """A document that somebody removed does not come back by a replacement."""
     assert not await store.put_record(node(), node(version=2))

@@ -78,6 +78,41 @@ async def test_times_of_creation_bound_what_is_read(descending):
     assert page.stopped_at is None
 
 
+@pytest.mark.parametrize("descending", [True, False])
+async def test_of_cursor_and_times_the_one_further_on_counts(descending):
+    """A page begins behind both of them, wherever the other one lies."""
+    timers = some(30)
+    times = {"created_after": NOW + 9, "created_before": NOW + 12}
+    expected = timers[11:8:-1] if descending else timers[9:12]
+    outside = timers[29] if descending else timers[0]
+    for last, left in ((outside, expected), (expected[0], expected[1:])):
+        after = (last.created_at, last.id)
+        query = Query(tenant="default", descending=descending, after=after, **times)
+        assert (await walk(query, SHARDS, reader(timers), most_seen=4)).timers == left
+
+
+async def test_a_part_without_timers_is_not_the_end():
+    """As long as it does not say so, what lies behind is read."""
+    timers = some(12)
+    read, answered = reader(timers), set()
+
+    async def hesitant(shard, place, is_descending, limit):
+        if (shard, place) in answered:
+            return await read(shard, place, is_descending, limit)
+        answered.add((shard, place))
+        return Part([], is_last=False)
+
+    page = await walk(Query(tenant="default"), SHARDS, hesitant)
+    assert page.timers == timers[::-1]
+
+
+async def test_a_page_has_no_more_than_its_limit():
+    """However many match."""
+    timers = some(12)
+    page = await walk(Query(tenant="default", limit=5), SHARDS, reader(timers))
+    assert page.timers == timers[:6:-1]
+
+
 async def test_a_page_reads_little_more_than_itself():
     """A short page does not read the shards to their ends."""
     asked: list[tuple[int, str | None]] = []

@@ -14,7 +14,10 @@ from pymongo.errors import (
     WaitQueueTimeoutError,
 )
 
+from duetime.errors import StoreUnavailable
+from duetime.stores.mongodb.documents import to_id
 from duetime.stores.mongodb.errors import translated, was_never_sent
+from tests.factories import claim_of, claimed, insert, make_timer
 from tests.ports import free_port
 from tests.stores.translations import refused, translation
 
@@ -105,3 +108,16 @@ async def test_no_message_holds_the_password(url, monkeypatch):
         assert password not in message
         assert "s3cret" not in message
     gc.collect()
+
+
+async def test_what_the_server_refuses_is_not_a_lost_race(mongodb, database):
+    """A change that fails for another reason than its version is told as a failure."""
+    timer, other = make_timer(), make_timer()
+    await insert(mongodb, timer, other)
+    refused = {"$nor": [{"_id": to_id(timer.id), "status": "executing"}]}
+    await database.command("collMod", "timers", validator=refused)
+    with pytest.raises(StoreUnavailable):
+        await mongodb.apply([claim_of(timer), claim_of(other)])
+    await database.command("collMod", "timers", validator={})
+    assert await mongodb.get([timer.id, other.id]) == [timer, claimed(other)]
+    assert await mongodb.apply([claim_of(timer), claim_of(other)]) == [True, False]

@@ -6,12 +6,12 @@ import pytest
 from asyncmy import errors
 
 from duetime.errors import StoreUnavailable, Unanswered
-from duetime.stores import Record
+from duetime.stores import Change, Record
 from duetime.stores.mysql import fate, pool
 from duetime.stores.mysql.fate import settle
 from duetime.stores.mysql.session import Whereabouts
 from duetime.stores.opening import open_store
-from tests.factories import claim_of, insert, make_timer
+from tests.factories import claim_of, claimed, insert, make_attempt, make_event, make_timer
 from tests.stores.mysql.conftest import hold, until_waiting
 from tests.system.service import eventually
 
@@ -81,6 +81,22 @@ async def test_a_failure_that_the_server_tells_is_certain(mysql, somebody, monke
     assert not isinstance(failed.value, Unanswered)
     await somebody("COMMIT")
     assert await mysql.apply([claim_of(timer)]) == [True]
+
+
+async def test_a_change_that_fails_half_way_leaves_nothing(mysql, somebody):
+    """What it wrote before is taken back, and whoever has the session next does not commit it."""
+    timer, other = make_timer(), make_timer()
+    await insert(mysql, timer, other)
+    await somebody("RENAME TABLE events TO elsewhere")
+    with pytest.raises(StoreUnavailable) as failed:
+        await mysql.apply(
+            [Change(timer, claimed(timer), make_attempt(timer), (make_event(timer),))]
+        )
+    assert not isinstance(failed.value, Unanswered)
+    await somebody("RENAME TABLE elsewhere TO events")
+    assert await mysql.apply([claim_of(other)]) == [True]
+    assert await mysql.get([timer.id]) == [timer]
+    assert await mysql.attempts(timer.id, None, 10) == []
 
 
 async def whereabouts(store):

@@ -6,7 +6,8 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.stores import Change
+from duetime.stores import Change, Insert
+from duetime.stores.mysql import statements
 from tests.factories import (
     NOW,
     claim_of,
@@ -87,3 +88,26 @@ async def test_what_is_locked_for_too_long_is_given_up(mysql, mysql_url, somebod
     await somebody("COMMIT")
     assert await mysql.get([timer.id]) == [timer]
     assert await mysql.apply([claim_of(timer)]) == [True]
+
+
+async def test_a_key_that_is_taken_while_the_rest_of_its_batch_is_looked_at(mysql, somebody):
+    """Whoever committed it first has it, and is the answer."""
+    taken, rival, late = (
+        make_timer(timer_id="a"),
+        make_timer(timer_id="b"),
+        make_timer(timer_id="b"),
+    )
+    await insert(mysql, taken)
+    id_ = f"x'{rival.id.replace('-', '')}'"
+    await somebody("BEGIN")
+    for table, columns in (("timers", statements.TIMER), ("states", statements.STATE)):
+        copied = ", ".join({"id": id_, "timer_id": "'b'"}.get(name, name) for name in columns)
+        await somebody(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {copied} FROM {table}")
+    write = asyncio.create_task(mysql.insert([Insert(make_timer(timer_id="a")), Insert(late)]))
+    await until_waiting(somebody, 1)
+    await somebody("COMMIT")
+    first, second = await write
+    assert first == taken
+    assert second is not None
+    assert second.id == rival.id
+    assert await mysql.get([late.id]) == [None]

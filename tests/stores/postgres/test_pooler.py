@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from duetime import ids
+from duetime.errors import Unanswered
 from duetime.stores import Change, Insert, News, Query, Record, Waking
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.store import PostgresStore
@@ -23,6 +24,7 @@ from tests.factories import (
 )
 from tests.servers.kinds import POSTGRES
 from tests.stores.conftest import somebody, until_waiting
+from tests.stores.postgres.test_races import hold
 
 
 class SharedServer:
@@ -155,3 +157,22 @@ async def test_batches_of_two_kinds_do_not_block_each_other(pooled, direct_url):
         await until_waiting(session, 2)
         await transaction.commit()
     assert sum(first.result() + second.result()) == 2
+
+
+async def test_what_is_cut_off_behind_a_pooler_is_not_known(pooled, direct_url):
+    """Nobody can tell which session it was, so nobody is told that it is over."""
+    timer = make_timer()
+    await insert(pooled, timer)
+    async with somebody(direct_url) as session:
+        transaction = await hold(session, timer)
+        write = asyncio.create_task(pooled.apply([claim_of(timer)]))
+        await until_waiting(session, 1)
+        await session.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE NOT granted AND query LIKE '%' || current_schema() || '%'"
+        )
+        with pytest.raises(Unanswered):
+            await write
+        await transaction.rollback()
+    assert await pooled.get([timer.id]) == [timer]
+    assert await pooled.apply([claim_of(timer)]) == [True]
