@@ -6,6 +6,7 @@ import pytest
 
 from duetime import model
 from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status
+from duetime.testing import FakeClock
 from tests.engine.conftest import CLAIM_FOR, Node, settle
 
 
@@ -170,6 +171,29 @@ async def test_a_slow_attempt_keeps_its_claim(node, store, clock):
     stored = await node.get(timer)
     assert stored.status is Status.COMPLETED
     assert stored.progress.attempt == 1
+
+
+@pytest.mark.promise("clocks-may-differ", "one-node-per-attempt")
+@pytest.mark.parametrize("ahead", [CLAIM_FOR // 3 - 1, -(CLAIM_FOR // 3 - 1)])
+async def test_clocks_that_differ_by_less_than_a_third_of_a_claim_take_nothing_away(
+    node, store, clock, ahead
+):
+    """A slow attempt is renewed before a node whose clock is ahead sees its claim run out."""
+    heir_clock = FakeClock(clock.now() + ahead)
+    heir = Node(store, heir_clock, "node-2")
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    for _ in range(50):
+        for each in (clock, heir_clock):
+            each.advance(CLAIM_FOR // 8)
+        await heir.turn()  # which looks before the claim can be renewed
+        await node.commit()
+    node.sender.hold.set()
+    await settle()
+    await node.commit()
+    assert (node.sent, heir.sent) == ([(timer.id, 1)], [])
+    assert (await node.get(timer)).status is Status.COMPLETED
 
 
 @pytest.mark.promise("own-number")
