@@ -13,7 +13,7 @@ TENANT = DEFAULT_TENANT
 
 @pytest.mark.promise("never-early")
 async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
-    """Never early, and on time."""
+    """A timer is sent in the very millisecond that it was asked for, and not before."""
     timer = await node.create(delay="500ms")
     clock.advance(499)
     await node.turn()
@@ -35,7 +35,7 @@ async def test_a_new_timer_needs_no_poll(node, clock):
 
 @pytest.mark.promise("never-lost")
 async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
-    """The stretch being read counts as read before the read begins."""
+    """A timer that is written into the stretch being read is noticed, and fires in time."""
     await node.engine.reader.step()
     clock.advance(1_000)
     original = store.store.due
@@ -199,7 +199,7 @@ async def test_an_outcome_that_is_not_retryable_ends_it(node):
 
 @pytest.mark.promise("never-early")
 async def test_a_wall_clock_that_is_set_back_delays_and_does_not_spin(node, clock):
-    """The new time counts, and the dispatcher sleeps until it comes."""
+    """A clock that is set back counts: the dispatcher sleeps until the time has come by it."""
     timer = await node.create(delay="1s")
     await node.engine.reader.step()
     clock.step_wall_clock(-60_000)
