@@ -16,6 +16,9 @@ PROMISES = {
     "only-itself": "A receiver that hangs delays only itself.",
     "own-number": "No two deliveries of an occurrence have the same attempt number.",
     "stalled-sends-nothing": "A node that was paused past its claim sends nothing.",
+    "clocks-may-differ": (
+        "Nodes whose clocks differ by less than a third of CLAIM_TTL make no second delivery."
+    ),
     "late-fires": "A late timer always fires, unless a deadline of its own has passed.",
     "failing-store": (
         "A store that fails loses nothing: 503 says that nothing was written, and 500 that nobody "

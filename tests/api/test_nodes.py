@@ -35,7 +35,7 @@ async def states(api: Api) -> dict[str, str]:
 
 
 async def test_a_node_that_is_alone(node_api: Api, engines, clock):
-    """It tells all about itself."""
+    """A node that is alone tells all about itself."""
     await engines[0].members.step()
     clock.advance(250)
     [node] = (await node_api.get("/nodes")).data["nodes"]
@@ -57,7 +57,7 @@ async def test_a_node_that_is_alone(node_api: Api, engines, clock):
 
 
 async def test_nodes_come_and_go(node_api: Api, engines, clock):
-    """Each state in its turn."""
+    """Nodes are shown as joining, alive, dead and leaving, each in its turn."""
     a, b, c = engines
     assert await states(node_api) == {"a": "joining"}
     await a.members.step()
@@ -102,7 +102,7 @@ async def test_what_the_records_say_is_shown(node_api: Api, engines, clock):
 
 
 async def test_the_dead_look_after_nothing(node_api: Api, engines, clock):
-    """Whatever they wrote down last."""
+    """A dead node has no shards, whatever it wrote down last."""
     a, b, _ = engines
     await beat(clock, a, b, times=4)
     for _ in range(11):
@@ -124,7 +124,7 @@ async def test_which_shards(node_api: Api, engines, clock):
 
 
 async def test_a_wrong_parameter(node_api: Api):
-    """It is named."""
+    """A parameter that is wrong is refused by its name."""
     answer = await node_api.get("/nodes", shards="all")
     assert answer.status == 400
     assert answer.message.startswith("shards: ")
@@ -137,7 +137,7 @@ async def test_the_key_is_needed(node_api: Api):
 
 
 async def test_without_an_engine_nobody_is_known(quick_api: Api):
-    """The list is empty."""
+    """A node without an engine answers with an empty list."""
     assert (await quick_api.get("/nodes", shards="ranges")).data == {"nodes": []}
 
 
@@ -162,5 +162,5 @@ async def test_the_store_is_not_asked(make_api, store, sender, clock):
     ],
 )
 def test_ranges(shards, text):
-    """Numbers in short."""
+    """Numbers that follow one another are written as a range."""
     assert ranges(shards) == text

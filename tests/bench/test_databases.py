@@ -50,7 +50,7 @@ async def test_timers_are_counted_by_status(databases):
 
 
 async def test_two_fresh_databases_do_not_share_timers(databases):
-    """Each workload has its own."""
+    """Each workload has a database of its own."""
     async with databases.fresh() as full, databases.fresh() as empty:
         await full.fill(30, lambda _: None)
         await empty.fill(0, lambda _: None)

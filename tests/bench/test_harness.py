@@ -33,6 +33,7 @@ async def sink():
 
 
 def test_lateness_is_counted_from_the_due_header():
+    """The sink counts lateness from the due time that a callback names."""
     ledger = Ledger()
     ledger.note(head(), DUE_NS + 3_000_000)
     assert ledger.receipts.lateness_ms == [3.0]
@@ -40,12 +41,14 @@ def test_lateness_is_counted_from_the_due_header():
 
 
 def test_a_callback_before_its_time_is_early():
+    """The sink counts a callback that comes before its time as early."""
     ledger = Ledger()
     ledger.note(head(), DUE_NS - 1)
     assert ledger.receipts.early == 1
 
 
 def test_only_the_same_attempt_twice_is_a_duplicate():
+    """The sink counts an attempt that comes twice, and not the next attempt, as a duplicate."""
     ledger = Ledger()
     for timer, attempt in (("a", 1), ("a", 2), ("b", 1), ("a", 1)):
         ledger.note(head(timer, attempt), DUE_NS)
@@ -53,6 +56,7 @@ def test_only_the_same_attempt_twice_is_a_duplicate():
 
 
 def test_every_broken_promise_is_named():
+    """What was lost, early, duplicated or attempted again for nothing is told, each by itself."""
     receipts = Receipts(count=4, distinct=2, early=1, duplicates=1)
     assert receipts.violations(3) == [
         "1 of 3 early",
@@ -64,10 +68,12 @@ def test_every_broken_promise_is_named():
 
 
 def test_a_rate_spans_the_first_to_the_last_arrival():
+    """A rate is counted over the time from the first arrival to the last."""
     assert Receipts(count=11, first_ns=0, last_ns=2_000_000_000).per_second == 5
 
 
 async def test_a_flood_is_answered_and_counted_once_each(sink):
+    """Every request of a flood is answered, and counted once."""
     port, ledger = sink
     load = [request(f"t{number}", b"x" * number) for number in range(300)]
     answered = await flood(port, load, 7)
@@ -76,6 +82,7 @@ async def test_a_flood_is_answered_and_counted_once_each(sink):
 
 
 async def test_a_paced_load_takes_its_time(sink):
+    """A paced load sends no faster than it was told to."""
     port, ledger = sink
     answered = await pace([port], [request(f"t{number}") for number in range(20)], 200, 2)
     answered.check(b"200", 20)
@@ -97,6 +104,7 @@ async def test_a_paced_load_is_spread_over_the_ports(sink):
 
 
 async def test_a_request_in_pieces_is_one_request(sink):
+    """The sink takes a request that comes in pieces for one."""
     port, ledger = sink
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     whole = request(body=b"0123456789")
@@ -111,6 +119,7 @@ async def test_a_request_in_pieces_is_one_request(sink):
 
 
 async def test_the_sink_tells_and_forgets(sink):
+    """The sink tells what it has seen, and begins anew."""
     port, _ = sink
     await flood(port, [request("a"), request("b")], 1)
     asked = await flood(port, [b"GET /-/receipts HTTP/1.1\r\n\r\n"], 1)
@@ -121,6 +130,7 @@ async def test_the_sink_tells_and_forgets(sink):
 
 
 async def test_other_answers_are_an_error(sink):
+    """An answer that was not expected ends the load with an error."""
     port, _ = sink
     answered = await flood(port, [request()], 1)
     with pytest.raises(RuntimeError, match="expected 1 answers 201"):
@@ -128,6 +138,7 @@ async def test_other_answers_are_an_error(sink):
 
 
 def test_the_typical_run_is_the_one_with_the_median_ratio():
+    """Of several runs the one with the median ratio is shown."""
     runs = [
         [Figure(workload="w", what="x", unit="/s", measured=measured, ceiling=ceiling)]
         for measured, ceiling in ((10, 100), (90, 100), (100, 200))
@@ -136,6 +147,7 @@ def test_the_typical_run_is_the_one_with_the_median_ratio():
 
 
 def test_aims_look_at_the_ceiling():
+    """An aim may be a number, or be judged by the ceiling of its own run."""
     assert Aim("ratio >=", 0.5).is_met(5, 10)
     assert not Aim("ratio <=", 1.2).is_met(13, 10)
     assert Aim("ceiling +", 10).is_met(12, 3)

@@ -18,7 +18,7 @@ from duetime.errors import ConfigurationError
     ],
 )
 def test_names_and_urls_are_taken(store):
-    """What the help promises."""
+    """Every name and URL that the help promises is taken."""
     opening.check(store)
 
 
@@ -32,7 +32,7 @@ def test_anything_else_is_refused_with_the_choice(store):
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql", "mongodb"])
 def test_a_wrong_option_of_a_url_is_refused_by_its_name(scheme):
-    """Before anything is measured."""
+    """A wrong option of a URL is refused by its name before anything is measured."""
     with pytest.raises(ConfigurationError, match="colour") as refused:
         opening.check(f"{scheme}://u:hunter2@host/db?colour=red")
     assert "hunter2" not in str(refused.value)

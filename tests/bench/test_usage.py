@@ -60,7 +60,7 @@ class Node:
 
 
 def test_a_meter_counts_all_nodes_and_the_database():
-    """From when it was made."""
+    """A meter counts what all nodes and the database have used since it was made."""
     used = Meter(Engine(5.0, 7.5), [Node(), Node()]).used()
     assert used == Used(nodes=2, database=2.5, is_whole=True)
     assert used.scaled(1000).total == 4500

@@ -20,13 +20,13 @@ def parsers(parser, name="duetime"):
 
 
 def test_every_command_is_documented():
-    """By its name."""
+    """docs/cli.md names every command."""
     for name, _ in parsers(build_parser()):
         assert name.removeprefix("duetime timer ") in DOCS
 
 
 def test_every_flag_is_documented():
-    """Settings are, in docs/configuration.md."""
+    """docs/cli.md names every flag that is not a setting; settings are in docs/configuration.md."""
     for name, parser in parsers(build_parser()):
         for action in parser._actions:
             for flag in set(action.option_strings) - SETTINGS - {"-h", "--help", "--version"}:
@@ -34,6 +34,6 @@ def test_every_flag_is_documented():
 
 
 def test_every_exit_code_is_documented():
-    """With its meaning."""
+    """docs/cli.md says of every exit code what it means."""
     for code in Exit:
         assert f"| {code.value} | " in DOCS

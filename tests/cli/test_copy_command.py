@@ -74,7 +74,7 @@ def test_a_file_is_copied_into_another(run):
 
 
 def test_the_source_stays_as_it_is(run, tmp_path):
-    """To the byte."""
+    """A copy changes no byte of its source."""
     asyncio.run(fill(FROM, 200))
     before = (tmp_path / "from.db").read_bytes()
     assert run("copy", FROM, TO).code == 0
@@ -85,7 +85,7 @@ def test_the_source_stays_as_it_is(run, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", KINDS)
 async def test_there_and_back_is_the_same(spawn, fresh_database, engine):
-    """From SQLite to each engine and back again, by URLs that are in the environment only."""
+    """What goes from SQLite to an engine and back is the same; URLs are in the environment only."""
     url = await fresh_database(engine)
     await fill(FROM, 600)
     lines = []
@@ -288,7 +288,7 @@ SAME = "duetime: FROM and TO are the same database\n"
 
 @pytest.mark.parametrize("alias", ["sqlite:///./from.db", "sqlite:///soft.db"])
 def test_the_same_file_twice_is_refused(alias, run, tmp_path):
-    """Whatever it is called."""
+    """A file cannot be copied into itself, whatever it is called."""
     asyncio.run(make(FROM))
     (tmp_path / "soft.db").symlink_to("from.db")
     ended = run("copy", FROM, alias)

@@ -97,7 +97,7 @@ def test_the_client_does_all_that_the_api_can(client, node):
 
 @pytest.mark.promise("one-timer-per-key")
 def test_the_same_request_again_is_the_same_timer(client, node):
-    """By the idempotency key."""
+    """A create that is repeated with its idempotency key finds the timer that it made."""
     callback = {"type": "http", "url": node.receiver}
     one = client.create(delay="1h", callback=callback, idempotency_key="once")
     assert client.create(delay="1h", callback=callback, idempotency_key="once")["id"] == one["id"]
@@ -115,14 +115,14 @@ def test_a_batch_and_its_list(client, node):
 
 
 def test_firing_makes_it_due_now(client, node):
-    """Whatever its time was."""
+    """A timer that is fired is due now, whatever its time was."""
     timer = client.create(delay="1h", callback={"type": "http", "url": f"{node.receiver}/now"})
     client.fire(timer["id"])
     assert "attempt 1" in node.wait_for("/now")
 
 
 def test_exit_codes_come_from_the_real_service(node):
-    """Not found, unauthorized, and invalid."""
+    """Not found, unauthorized and invalid each have their exit code."""
     nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
     assert node.run("timer", "get", nobody).returncode == 3
     assert node.run("timer", "get", nobody, "--api-key", "x" * 32).returncode == 4

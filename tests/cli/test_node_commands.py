@@ -70,7 +70,7 @@ def test_serve_with_workers_runs_a_supervisor(run, nodes, monkeypatch):
 
 @pytest.mark.parametrize("count", ["0", "65", "two"])
 def test_the_number_of_workers_is_checked(count, run, monkeypatch):
-    """By name."""
+    """A number of workers that cannot be is refused by its name."""
     monkeypatch.setenv("API_KEY", KEY)
     ended = run("serve", "--workers", count)
     assert ended.code == 2
@@ -115,7 +115,7 @@ def test_dev_stays_on_this_machine_and_may_call_it(run, nodes):
 
 
 def test_dev_takes_the_key_that_is_set(run, nodes, monkeypatch, tmp_path):
-    """It makes none then."""
+    """`duetime dev` makes no key where one is set."""
     monkeypatch.setenv("API_KEY", KEY)
     run("dev")
     assert nodes[0][0].api_key == KEY
@@ -132,12 +132,12 @@ def test_dev_takes_the_key_that_is_set(run, nodes, monkeypatch, tmp_path):
     ],
 )
 def test_the_key_lies_beside_the_database(url, path):
-    """If that is a file."""
+    """The file with dev's key lies beside the database, if that is a file."""
     assert str(key_path(url)) == path
 
 
 def test_a_key_file_without_a_key_is_told(tmp_path):
-    """Rather than used."""
+    """A file that holds no key is told of rather than used."""
     path = tmp_path / "duetime.key"
     path.write_text("short\n")
     with pytest.raises(ConfigurationError, match="holds no key; remove it"):
@@ -145,7 +145,7 @@ def test_a_key_file_without_a_key_is_told(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):
-    """In one sentence."""
+    """A key that cannot be written down is told of in one sentence."""
     (tmp_path / "data").write_text("a file where a directory should be")
     with pytest.raises(ConfigurationError, match=r"duetime.key: cannot be written: "):
         keep_key(tmp_path / "data" / "duetime.key")
@@ -157,7 +157,7 @@ def test_no_key_file_is_no_key(tmp_path):
 
 
 def test_migrate_brings_the_schema_up_to_date(run, monkeypatch):
-    """And closes the store."""
+    """`duetime migrate` makes the schema, and closes the store."""
     done = []
 
     class Store(MemoryStore):

@@ -29,7 +29,7 @@ def test_the_same_place(one, two):
 
 @pytest.mark.parametrize(("one", "two"), OTHER)
 def test_another_place(one, two):
-    """By any word that counts."""
+    """URLs that differ in a word that counts are different places."""
     assert place_of(one) != place_of(two)
     assert digest_of(place_of(one)) != digest_of(place_of(two))
 

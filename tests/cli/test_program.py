@@ -23,7 +23,7 @@ def test_version_is_printed(run):
 
 
 def test_without_a_command_it_says_what_there_is(run):
-    """With 2."""
+    """Without a command it lists the commands, and exits with 2."""
     ended = run()
     assert ended.code == 2
     assert "usage: duetime" in ended.err
@@ -50,7 +50,7 @@ def test_ctrl_c_ends_a_watch(spawn, service):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(service):
-    """`| head` gives no traceback."""
+    """A pipe that is closed, as by `| head`, gives no traceback."""
     timers = [{"id": "x" * 1000, "status": "pending"}] * 1000
     service.answer = lambda _: ok({"timers": timers})
     reading, writing = os.pipe()
@@ -69,7 +69,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(service):
 
 @pytest.mark.parametrize(("no_color", "is_coloured"), [("", True), ("1", False)])
 def test_colours_are_for_terminals(no_color, is_coloured, service):
-    """And NO_COLOR is honoured."""
+    """Colours are printed on terminals only, and NO_COLOR is honoured."""
     service.answer = lambda _: ok({"timers": [{"id": "1", "status": "failed"}]})
     terminal, end = pty.openpty()
     env = {**os.environ, "DUETIME_URL": service.url, "NO_COLOR": no_color, "TERM": "xterm"}
@@ -138,6 +138,6 @@ def test_the_banners_commands_create_the_same_timer(service, spawn):
 
 
 def test_the_command_is_installed():
-    """`duetime` is what pyproject says."""
+    """The command `duetime` is the one that pyproject names."""
     program = Path(sys.executable).with_name("duetime")
     assert subprocess.run([program, "version"], capture_output=True, check=True, timeout=20)

@@ -80,7 +80,7 @@ async def test_a_connection_is_kept_and_requests_may_be_sent_ahead(receiver):
 
 
 async def test_a_sender_that_expects_a_continue_gets_it(receiver):
-    """Before its body is sent."""
+    """A sender that asks first is told to go on before its body is sent."""
     port, arrivals = receiver
     head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
     await talk(port, head, b"hi", answer=b"HTTP/1.1 100 Continue\r\n\r\n" + ANSWER)
@@ -89,7 +89,7 @@ async def test_a_sender_that_expects_a_continue_gets_it(receiver):
 
 @pytest.mark.parametrize("version", [b"HTTP/1.1\r\nConnection: close", b"HTTP/1.0"])
 async def test_a_connection_is_closed_where_that_was_asked_for(version, receiver):
-    """By HTTP/1.0, or by name."""
+    """HTTP/1.0 and `Connection: close` close a connection after the answer."""
     port, _ = receiver
     answer = ANSWER[:-2] + b"Connection: close\r\n\r\n"
     await talk(port, b"GET / " + version + b"\r\nHost: x\r\n\r\n", answer=answer)
@@ -182,7 +182,7 @@ async def test_the_command_prints_json_and_stops_cleanly(spawn):
 
 
 def test_a_port_that_is_taken_is_told(run, taken_port):
-    """In one sentence, with 2."""
+    """A port that is taken is told of in one sentence, and it exits with 2."""
     ended = run("receiver", "--port", str(taken_port))
     assert ended.code == 2
     assert f"cannot listen on 127.0.0.1:{taken_port}: " in ended.err

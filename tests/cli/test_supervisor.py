@@ -43,5 +43,5 @@ def test_a_signal_may_meet_a_worker_in_its_birth(code, expected):
     ],
 )
 def test_a_death_is_told_in_words(code, words):
-    """By its exit code, or by the name of the signal."""
+    """A worker's death is told by its exit code, or by the name of the signal."""
     assert fate(code) == words

@@ -79,7 +79,7 @@ def test_create_knows_every_field(timer, service):
 
 
 def test_data_comes_from_a_file_or_standard_input(timer, service, tmp_path, monkeypatch):
-    """@file and - are read."""
+    """Data is read from a file for @file, and from standard input for -."""
     service.answer = lambda _: ok(a_timer())
     (tmp_path / "body.json").write_text(' {"a": 1}\n')
     timer("create", "--in", "1s", "--url", "https://x.example", "--data", "@body.json")
@@ -101,7 +101,7 @@ def test_data_comes_from_a_file_or_standard_input(timer, service, tmp_path, monk
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_sent(flags, told, timer, service):
-    """With 2, naming the flag."""
+    """Wrong usage names the flag, sends nothing and exits with 2."""
     ended = timer("create", "--url", "https://x.example", *flags)
     assert ended.code == 2
     assert told in ended.err
@@ -176,7 +176,7 @@ def test_a_list_is_a_table(timer, service):
 
 
 def test_an_empty_list_says_so(timer, service):
-    """Rather than nothing."""
+    """An empty list is told of in words."""
     service.answer = lambda _: ok({"timers": [], "total": 0})
     assert timer("list").out == "No timers.\n"
 

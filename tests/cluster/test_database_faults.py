@@ -37,7 +37,7 @@ async def no_longer_ready(node: Node) -> None:
 @pytest.mark.promise("never-lost", "failing-store")
 @pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_crash(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
-    """The server is killed, and started again on what it had on its disk."""
+    """Every promise holds while the server is killed, and started again on what its disk had."""
     server, url = own_database
     async with under_load(tmp_path, url, seed=5, count=extent.nodes) as campaign:
         for n in range(extent.times):
@@ -72,7 +72,7 @@ async def test_pause(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
 @pytest.mark.promise("failing-store")
 @pytest.mark.parametrize("own_database", on(*EACH_STORE, of=SERVERS), indirect=True)
 async def test_lost_answers(tmp_path: Path, own_database: OwnDatabase, extent: Extent):
-    """The connection is cut after the server committed, and before the node hears of it."""
+    """Every promise holds while connections are cut after the commit and before its answer."""
     async with under_load(
         tmp_path, own_database.url, seed=6, count=extent.nodes, is_proxied=True
     ) as campaign:

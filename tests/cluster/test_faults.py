@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.promise("one-node-per-attempt", "dead-inherited")
 @pytest.mark.parametrize("database_url", on(*EACH_STORE), indirect=True)
 async def test_kill(tmp_path: Path, database_url: str, extent: Extent):
-    """One node after the other is ended by kill -9."""
+    """Every promise holds while one node after the other is ended by kill -9."""
     async with under_load(tmp_path, database_url, seed=1, count=extent.nodes) as campaign:
         for n in range(extent.times):
             node = campaign.node(n)
@@ -42,7 +42,7 @@ async def test_kill(tmp_path: Path, database_url: str, extent: Extent):
 @pytest.mark.promise("stalled-sends-nothing")
 @pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
 async def test_freeze(tmp_path: Path, database_url: str, extent: Extent):
-    """SIGSTOP until the node's claims have run out, and SIGCONT: it sends none of them then."""
+    """A node that stands still until its claims have run out sends none of them when it goes on."""
     async with under_load(tmp_path, database_url, seed=2, count=extent.nodes) as campaign:
         for n in range(extent.times):
             node = campaign.node(n)
@@ -67,7 +67,7 @@ async def test_freeze(tmp_path: Path, database_url: str, extent: Extent):
 @pytest.mark.promise("never-lost")
 @pytest.mark.parametrize("database_url", on("sqlite", POSTGRES), indirect=True)
 async def test_kill_of_all(tmp_path: Path, database_url: str, extent: Extent):
-    """All nodes are ended by kill -9 at once."""
+    """Every promise holds when all nodes are ended by kill -9 at once."""
     async with under_load(tmp_path, database_url, seed=3, count=extent.nodes) as campaign:
         for n in range(extent.times):
             await campaign.load.rush(campaign.node(n))

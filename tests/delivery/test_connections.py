@@ -192,7 +192,7 @@ async def test_closed_sender_sends_nothing(sender: HttpSender, receiver: Receive
 
 @pytest.mark.promise("bounded-memory")
 async def test_connections_at_rest_are_bounded(make_sender: MakeSender, receiver: Receiver):
-    """The one that has rested longest goes."""
+    """So many connections are kept at rest, and the one that has rested longest goes."""
     sender = make_sender(most_at_rest=2, most_receivers=2, lookup=lambda _: ["127.0.0.1"])
     for host in ("a.example", "b.example", "a.example", "c.example", "a.example"):
         outcome = await sender.send(make_timer(receiver.url(host=host)), mine)

@@ -131,7 +131,7 @@ async def test_bad_timeout(sender: HttpSender, millis: int):
 
 @pytest.mark.parametrize("millis", [1, 30_000, 600_000])
 async def test_good_timeout(sender: HttpSender, millis: int):
-    """The bounds themselves are in."""
+    """The shortest and the longest timeout are accepted."""
     assert problem(sender, timeout=millis) is None
 
 

@@ -97,7 +97,7 @@ async def test_concurrent_callers_share_a_lookup(resolver: Resolver, zone: Zone)
 
 @pytest.mark.promise("bounded-memory")
 async def test_memory_is_bounded(resolver: Resolver):
-    """The answer that is oldest goes first."""
+    """The resolver remembers so many names, and the oldest answer goes first."""
     for host in ("a", "b", "c", "d"):
         await resolver.resolve(host, 5)
     assert resolver.remembered("a") is None

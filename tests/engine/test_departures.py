@@ -164,7 +164,7 @@ def _crowded(total=1_000):
 
 
 def test_a_receiver_that_hangs_has_nothing_claimed_ahead():
-    """Only what ends makes room."""
+    """A receiver that ends nothing has nothing claimed ahead, for only what ends makes room."""
     assert _crowded().next_waiting(100) == []
 
 

@@ -109,7 +109,7 @@ async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
 
 @pytest.mark.promise("bounded-memory")
 async def test_one_page_does_not_overfill_the_agenda(store, clock):
-    """However many large ones are found at once, no more are read than there is room for."""
+    """Of many large timers that are found at once, no more are read than there is room for."""
     node = Node(store, clock)
     await store.insert([Insert(heavy(1024)) for _ in range(200)])
     clock.advance(3_600_000)
@@ -135,7 +135,7 @@ async def test_a_backlog_of_large_timers_is_read_about_once(store, clock):
 
 @pytest.mark.promise("only-itself")
 async def test_a_newcomer_does_not_queue_behind_the_backlog_of_others(store, clock):
-    """Not even on a node that is full: it is served in turn with those that wait already."""
+    """A new receiver is served in turn with those that wait, even on a node that is full."""
     node = Node(store, clock, max_in_flight=50)
     for number in range(60):
         for _ in range(20):
@@ -351,7 +351,7 @@ def test_receivers_that_wait_are_served_in_turn():
 
 @pytest.mark.promise("only-itself")
 async def test_a_receiver_that_times_out_does_not_get_more_and_more(store, clock):
-    """Round after round of timeouts, it has no more under way than at first, and soon fewer."""
+    """A receiver that times out has no more under way than at first, and soon fewer."""
     node = Node(store, clock)
     sending, most = 0, []
     release = asyncio.Event()

@@ -23,7 +23,7 @@ SENT = Outcome(kind=Kind.OK, status_code=200)
 
 @pytest.mark.promise("never-early")
 async def test_a_timer_fires_when_its_time_has_come_and_not_a_millisecond_before(node, clock):
-    """Never early, and on time."""
+    """A timer is sent in the very millisecond that it was asked for, and not before."""
     timer = await node.create(delay="500ms")
     clock.advance(499)
     await node.turn()
@@ -62,7 +62,7 @@ async def test_it_does_not_sleep_while_something_is_due(node, clock):
 
 @pytest.mark.promise("never-lost")
 async def test_a_timer_written_while_the_reader_reads_is_not_missed(node, clock, store):
-    """The stretch being read counts as read before the read begins."""
+    """A timer that is written into the stretch being read is noticed, and fires in time."""
     await node.engine.reader.step()
     clock.advance(1_000)
     original = store.store.due
@@ -226,7 +226,7 @@ async def test_an_outcome_that_is_not_retryable_ends_it(node):
 
 @pytest.mark.promise("never-early")
 async def test_a_wall_clock_that_is_set_back_delays_and_does_not_spin(node, clock):
-    """The new time counts, and the dispatcher sleeps until it comes."""
+    """A clock that is set back counts: the dispatcher sleeps until the time has come by it."""
     timer = await node.create(delay="1s")
     await node.engine.reader.step()
     clock.step_wall_clock(-60_000)

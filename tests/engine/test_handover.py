@@ -80,7 +80,7 @@ async def create_many(node: Node, count: int, within: int, chance: random.Random
 @pytest.mark.promise("clean-stop")
 @pytest.mark.parametrize("make_store", [FlakyStore, DeafStore])
 async def test_a_stop_makes_no_timer_late(clock, make_store):
-    """The others take over while the leaving one goes on, whether they hear of it or not."""
+    """The others take over while the leaving node goes on, whether they hear of it or not."""
     cluster = Cluster(clock, make_store)
     a, b = cluster.start("a"), cluster.start("b")
     await cluster.run(5_000)
@@ -96,7 +96,7 @@ async def test_a_stop_makes_no_timer_late(clock, make_store):
 
 @pytest.mark.promise("clean-stop")
 async def test_what_was_in_the_store_before_is_in_time_without_any_news(clock):
-    """The overlap is longer than the others need to see that the record is gone."""
+    """The leaving node goes on for longer than the others need to see that its record is gone."""
     cluster = Cluster(clock, DeafStore)
     a = cluster.start("a")
     timers = await create_many(a, 150, 20_000, random.Random(2))

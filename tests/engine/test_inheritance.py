@@ -45,7 +45,7 @@ async def inherit(a: Node) -> None:
 
 @pytest.mark.promise("dead-inherited")
 async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead(pair, clock):
-    """In that very pass, though the claims hold for a while yet; in whatever shard they are."""
+    """A dead node's claims are taken up in the pass that finds it dead, in whatever shard."""
     a, b = pair
     b.sender.hold = asyncio.Event()
     timers = await claim_late(a, b, clock)
@@ -68,7 +68,7 @@ async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead
 
 @pytest.mark.promise("stalled-sends-nothing")
 async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair, clock):
-    """Whichever of its parts moves first: its claims hold yet, but its lease has ended."""
+    """A node whose lease has ended sends nothing, though its claims hold, whoever moves first."""
     a, b = pair
     timers = await claim_late(a, b, clock)  # claimed, and stopped before anything was sent
     await watch(clock, a, CLAIM_FOR // 2)
@@ -86,7 +86,7 @@ async def test_a_node_that_was_taken_for_dead_sends_nothing_when_it_goes_on(pair
 
 @pytest.mark.promise("dead-inherited")
 async def test_a_node_that_came_back_keeps_what_it_claimed_since(pair, clock):
-    """Its record has moved, so what it has claimed may be under its new lease."""
+    """A node whose record has moved keeps its claims, for they may be under its new lease."""
     a, b = pair
     await watch(clock, a, CLAIM_FOR)
     assert await a.engine.members.still_dead() == {"b"}
@@ -103,7 +103,7 @@ async def test_a_node_that_came_back_keeps_what_it_claimed_since(pair, clock):
 
 @pytest.mark.promise("one-node-per-attempt")
 async def test_claims_of_the_living_are_left_alone(memory, clock):
-    """Only the dead are inherited from."""
+    """A node inherits from the dead only, and leaves the claims of the living alone."""
     a, b, c = (Node(FlakyStore(memory), clock, name) for name in "abc")
     await join(clock, a, b, c)
     for node in (a, c):
@@ -286,7 +286,7 @@ async def test_what_is_inherited_does_not_overfill_the_agenda(pair, clock, monke
 
 @pytest.mark.promise("dead-inherited")
 async def test_a_running_engine_takes_up_what_a_dead_node_left(pair, clock):
-    """With all loops: no sooner than the lease has ended, and before the claims run out."""
+    """A running engine takes claims up after the lease has ended, and before they run out."""
     a, b = pair
     engine = asyncio.create_task(a.engine.run())
     b.sender.hold = asyncio.Event()

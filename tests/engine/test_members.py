@@ -105,7 +105,7 @@ async def test_a_slow_node_that_was_passed_over_is_back_when_it_moves(store, clo
 
 @pytest.mark.promise("dead-inherited")
 async def test_a_node_that_stands_still_is_dead_by_the_observers_clock(store, clock):
-    """After the time that it declares, counted from when it was seen to move last."""
+    """A node is dead after the time that it declares, from when it was seen to move last."""
     a, b = Members("a", store, clock), Members("b", store, clock)
     await joined(clock, a, b)
     await a.step()
@@ -171,7 +171,7 @@ async def test_a_slow_store_does_not_keep_a_newcomer_out(store, clock):
 
 @pytest.mark.promise("dead-inherited")
 async def test_nobody_is_dead_because_the_store_was_away(store, clock):
-    """Whoever comes back first does not judge those that could not write either."""
+    """The first node that is back does not judge those that could not write either."""
     deaths = []
     a = Members("a", store, clock, on_death=deaths.append)
     b = Members("b", store, clock)
@@ -371,7 +371,7 @@ async def test_a_record_says_how_the_node_is(store, clock):
 
 @pytest.mark.promise("stalled-sends-nothing")
 async def test_a_lease_ends_before_anybody_can_take_the_node_for_dead(store, clock):
-    """It is counted from before the heartbeat was asked for, death from after it was seen."""
+    """A lease counts from before the heartbeat was asked for, and death from after it was seen."""
     deaths = []
     a = Members("a", store, clock)
     b = Members("b", store, clock, on_death=deaths.append)
@@ -397,7 +397,7 @@ async def test_a_lease_ends_before_anybody_can_take_the_node_for_dead(store, clo
 
 @pytest.mark.promise("stalled-sends-nothing")
 async def test_a_lease_that_has_ended_does_not_come_back(store, clock):
-    """The next heartbeat begins another one: others may have acted in between."""
+    """A heartbeat that comes late begins another lease, for others may have acted in between."""
     a = Members("a", store, clock)
     await a.step()
     lease = a.lease

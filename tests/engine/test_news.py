@@ -118,7 +118,7 @@ async def test_a_timer_that_is_due_much_later_is_not_announced(pair):
 
 
 async def test_a_node_that_is_alone_announces_no_timer(memory, clock):
-    """Nobody would listen."""
+    """A node that is alone announces nothing, for nobody would listen."""
     node = Node(FlakyStore(memory), clock)
     await node.engine.members.step()
     node.store.calls.clear()
@@ -175,7 +175,7 @@ async def test_what_gathers_is_announced_together(clock):
 
 @pytest.mark.promise("bounded-memory")
 async def test_a_flood_of_news_is_bounded(pair, clock):
-    """What does not fit is found by the poll."""
+    """News that do not fit are dropped, and the poll finds what they told of."""
     a, b = pair
     timer = await create_for(b, a, delay="1s")
     b.engine.reader.hear([Waking.of(timer)] * (MOST_HEARD + 5))
@@ -258,7 +258,7 @@ async def test_news_that_cannot_be_told_trouble_nobody_but_the_log(memory, clock
 
 @pytest.mark.promise("one-node-per-attempt")
 async def test_three_nodes_fire_each_timer_once_and_in_time(memory, clock):
-    """Created anywhere, with all loops running."""
+    """Three running nodes fire each timer once and in time, whichever of them it was created on."""
     nodes = [Node(FlakyStore(memory), clock, name) for name in "abc"]
     chance = random.Random(3)
     async with running(*nodes):

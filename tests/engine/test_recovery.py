@@ -8,12 +8,13 @@ from duetime import model
 from duetime.errors import StoreError
 from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status, Timer
 from duetime.stores import Change
+from duetime.testing import FakeClock
 from tests.engine.conftest import CLAIM_FOR, Node, settle
 
 
 @pytest.mark.promise("never-lost")
 async def test_what_a_dead_node_left_pending_fires(node, store, clock):
-    """A new node needs nothing but the store."""
+    """A new node fires what a dead one left, and needs nothing but the store for it."""
     timer = await node.create(delay="1s")
     clock.advance(5_000)
     heir = Node(store, clock, "node-2")
@@ -25,7 +26,7 @@ async def test_what_a_dead_node_left_pending_fires(node, store, clock):
 async def test_what_a_dead_node_left_executing_is_taken_up_with_the_next_attempt(
     node, store, clock
 ):
-    """Not before its claim has run out; the lost attempt is in the log; the webhook-id stays."""
+    """A dead node's attempt is taken up once its claim has run out, under the same webhook-id."""
     timer = await node.create()
     node.sender.hold = asyncio.Event()
     await node.dispatch()
@@ -72,7 +73,7 @@ async def test_a_timer_that_keeps_killing_its_node_is_failed(store, clock):
 
 @pytest.mark.promise("stalled-sends-nothing")
 async def test_a_node_that_stalled_past_its_claim_sends_nothing(node, store, clock):
-    """The claim is checked on the monotonic clock right before sending."""
+    """A node looks at its claim on the monotonic clock right before it sends."""
     timer = await node.create()
     await node.engine.dispatcher.step()  # claimed, not yet sent
     clock.advance(CLAIM_FOR)  # the process stood still
@@ -144,7 +145,7 @@ async def test_a_claim_that_was_lost_in_an_outage_is_not_sent(node, store, clock
 
 @pytest.mark.promise("own-number")
 async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
-    """If nobody took it up meanwhile, it starts again as if it had never been claimed."""
+    """A claim that ran out unsent, and that nobody took up, starts again under the same number."""
     timer = await node.create()
     await node.engine.dispatcher.step()
     clock.advance(CLAIM_FOR)
@@ -159,7 +160,7 @@ async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
 
 @pytest.mark.promise("stalled-sends-nothing")
 async def test_a_node_that_stalled_past_its_lease_sends_nothing(node, clock):
-    """Others may have taken it for dead, though its claim has not run out."""
+    """A node that others may have taken for dead sends nothing, though its claim still holds."""
     await node.engine.members.step()
     clock.advance(CLAIM_FOR // 2)
     timer = await node.create()
@@ -172,7 +173,7 @@ async def test_a_node_that_stalled_past_its_lease_sends_nothing(node, clock):
 
 @pytest.mark.promise("stalled-sends-nothing")
 async def test_a_heartbeat_does_not_bring_back_the_claims_of_a_stalled_node(node, store, clock):
-    """Whatever it does first when it goes on, it sends nothing that others may have taken up."""
+    """A node that goes on with a heartbeat sends nothing that others may have taken up."""
     await node.engine.members.step()
     clock.advance(CLAIM_FOR // 2)
     timer = await node.create()
@@ -305,9 +306,32 @@ async def test_an_attempt_that_has_ended_is_not_renewed(node, store, clock):
     assert [(each.id, each.status) for each in written] == [(timer.id, Status.COMPLETED)]
 
 
+@pytest.mark.promise("clocks-may-differ", "one-node-per-attempt")
+@pytest.mark.parametrize("ahead", [CLAIM_FOR // 3 - 1, -(CLAIM_FOR // 3 - 1)])
+async def test_clocks_that_differ_by_less_than_a_third_of_a_claim_take_nothing_away(
+    node, store, clock, ahead
+):
+    """A slow attempt is renewed before a node whose clock is ahead sees its claim run out."""
+    heir_clock = FakeClock(clock.now() + ahead)
+    heir = Node(store, heir_clock, "node-2")
+    timer = await node.create()
+    node.sender.hold = asyncio.Event()
+    await node.dispatch()
+    for _ in range(50):
+        for each in (clock, heir_clock):
+            each.advance(CLAIM_FOR // 8)
+        await heir.turn()  # which looks before the claim can be renewed
+        await node.commit()
+    node.sender.hold.set()
+    await settle()
+    await node.commit()
+    assert (node.sent, heir.sent) == ([(timer.id, 1)], [])
+    assert (await node.get(timer)).status is Status.COMPLETED
+
+
 @pytest.mark.promise("own-number")
 async def test_an_outcome_that_comes_after_the_claim_was_lost_changes_nothing(node, store, clock):
-    """Only the node that holds the claim may say how it ended."""
+    """Only the node that holds the claim may say how an attempt ended."""
     timer = await node.create()
     node.sender.hold = asyncio.Event()
     await node.dispatch()
@@ -325,7 +349,7 @@ async def test_an_outcome_that_comes_after_the_claim_was_lost_changes_nothing(no
 
 @pytest.mark.promise("one-node-per-attempt")
 async def test_two_nodes_never_start_the_same_attempt(store, clock):
-    """Both look at every shard, and each timer is sent once."""
+    """Two nodes look at every shard, and each timer is sent once."""
     nodes = [Node(store, clock, f"node-{n}") for n in range(3)]
     timers = [await nodes[0].create(delay="1s") for _ in range(200)]
     clock.advance(1_000)
@@ -403,7 +427,7 @@ async def test_a_running_engine_holds_on_to_an_attempt_that_takes_long(node, clo
 
 @pytest.mark.promise("clean-stop")
 async def test_a_graceful_stop_lets_callbacks_end(node, clock):
-    """What is under way is finished and written before the engine is gone."""
+    """A stop waits until what is under way has ended and is written."""
     engine = await running(node)
     node.sender.hold = asyncio.Event()
     timer = await node.create()
@@ -443,7 +467,7 @@ async def test_a_graceful_stop_hands_back_what_takes_too_long(node, store, clock
 
 @pytest.mark.promise("clean-stop")
 async def test_a_stop_with_the_store_gone_still_ends(node, store, clock, caplog):
-    """What cannot be handed back is left to run out, and the log says so."""
+    """A stop without a store leaves its claims to run out, and the log says so."""
     engine = await running(node)
     node.sender.hold = asyncio.Event()
     timer = await node.create()

@@ -37,7 +37,7 @@ async def test_an_engine_whose_parts_stand_still_is_not_alive(node, clock):
 
 
 async def test_a_store_that_takes_no_writes_is_not_writable(node, store, clock):
-    """The heartbeat is the proof."""
+    """A store is writable as long as heartbeats can be written."""
     await node.engine.members.step()
     assert node.engine.status().writable
     store.failing = "before"
@@ -66,7 +66,7 @@ async def test_the_janitor_drops_finished_timers_after_their_retention(store, cl
 
 
 async def test_without_retention_nothing_is_dropped(node, clock, store):
-    """Kept for ever."""
+    """Finished timers are kept for ever unless a retention is set."""
     done = await node.create()
     await node.turn()
     clock.advance(10**12)

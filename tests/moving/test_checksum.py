@@ -62,7 +62,7 @@ OTHERS = {
 @pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("name", OTHERS)
 def test_any_difference_changes_it(name):
-    """However small."""
+    """Whatever differs between two stores, however little, their checksums differ."""
     assert tally(("timer", TIMER, LOG)).total != tally(OTHERS[name]).total
 
 

@@ -46,7 +46,7 @@ async def test_everything_is_copied(clock, source, target):
 
 
 async def test_an_empty_store_is_copied_too(clock, source, target):
-    """Nothing is nothing."""
+    """A copy of an empty store is empty, and is no error."""
     tally = await copied(source, target, clock)
     assert (tally.timers, tally.total) == (0, 0)
 
@@ -90,7 +90,7 @@ async def test_events_of_a_timer_that_is_gone_stay_behind(clock, source, target)
 
 
 async def test_too_many_events_are_told(clock, source, target, monkeypatch):
-    """Rather than kept in memory."""
+    """More events than fit into memory end the copy with a word about it."""
     monkeypatch.setattr(copying, "MOST_EVENTS", 2)
     timer = make_timer()
     await source.insert([Insert(timer, tuple(make_event(timer) for _ in range(3)))])
@@ -102,7 +102,7 @@ async def test_too_many_events_are_told(clock, source, target, monkeypatch):
 
 
 async def test_a_target_with_timers_is_refused(clock, source, target):
-    """Nothing is written into it."""
+    """A target that has timers is refused, and nothing is written into it."""
     await furnished(source)
     await insert(target, make_timer())
     before = await holdings(target)
@@ -164,7 +164,7 @@ def is_noted(request, monkeypatch):
 @pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("parts", [0, 1, 2])
 async def test_a_copy_that_was_cut_off_goes_on(clock, source, target, parts, is_noted):
-    """Wherever that was, and whether or not it had been written down how far it was."""
+    """A copy goes on from wherever it was cut off, whether or not that was written down."""
     await furnished(source, 1_200)
     with pytest.raises(RuntimeError, match="power"):
         await copied(source, Breaking(target, parts), clock)
@@ -180,7 +180,7 @@ async def test_a_copy_that_was_cut_off_goes_on(clock, source, target, parts, is_
 
 
 async def test_a_copy_that_was_cut_off_while_comparing_only_compares(clock, source, target):
-    """Nothing is written again."""
+    """A copy that goes on after it was cut off while comparing writes nothing again."""
     await furnished(source, 1_200)
 
     class Leaving(Listening):
@@ -249,7 +249,7 @@ async def test_two_copies_at_once_are_told_apart(clock, source, target):
 @pytest.mark.parametrize("failing", ["before", "after"])
 @pytest.mark.parametrize("side", ["source", "target"])
 async def test_a_store_that_fails_for_a_while_is_waited_for(clock, source, target, failing, side):
-    """Whether or not it did what it was asked: the copy is complete, and says what happened."""
+    """A copy is complete though a store failed before or after a write, and says what happened."""
     await furnished(source, 1_200)
     stores = {"source": FlakyStore(source), "target": FlakyStore(target)}
     flaky = stores[side]
@@ -314,7 +314,7 @@ async def test_a_store_that_stays_away_ends_the_copy(clock, source, target):
 
 @pytest.mark.promise("whole-copy")
 async def test_a_source_that_is_half_full_is_refused(clock, source, target):
-    """What a copy that was cut off has left out would be lost, and nobody told."""
+    """A source that is itself an unfinished copy is refused, for the rest would be lost unseen."""
     await furnished(source, 10)
     await source.put_record(None, Record(kind="copy", name="of another", data=b"{}"))
     with pytest.raises(ConfigurationError, match="FROM: a copy into it was begun"):

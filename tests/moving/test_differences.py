@@ -22,7 +22,7 @@ async def cut_off(source, target, clock):
 
 @pytest.mark.promise("whole-copy")
 async def test_a_timer_changed_in_the_target_is_a_conflict(clock, source, target):
-    """It is named, and not overwritten; nothing more is copied then."""
+    """A timer that was changed in the target is named and kept, and nothing more is copied."""
     changed = (await cut_off(source, target, clock))[700]
     await target.apply([Change(changed, with_spec(changed, name="new"))])
     with pytest.raises(Conflict, match=f"{changed.id} differs in the target .*nothing was overw"):
@@ -52,7 +52,7 @@ async def test_a_key_that_was_taken_in_the_target_is_a_conflict(clock, source, t
 
 
 async def test_what_only_the_target_has_is_a_conflict(clock, source, target):
-    """It is named too."""
+    """A timer that only the target has is named."""
     await cut_off(source, target, clock)
     more = make_timer()
     await insert(target, more)
@@ -62,7 +62,7 @@ async def test_what_only_the_target_has_is_a_conflict(clock, source, target):
 
 @pytest.mark.promise("whole-copy")
 async def test_an_attempt_more_in_the_target_is_a_conflict(clock, source, target):
-    """The timers are the same, and the checksums are not."""
+    """An attempt that only the target has is found, though the timers are the same."""
     timer = make_timer(version=5)
     await source.insert([Insert(timer, attempts=log_of(timer, 1))])
     await target.put_record(None, Record(kind="copy", name="here", data=b"?"))
@@ -82,7 +82,7 @@ async def test_an_event_more_in_the_target_is_a_conflict(clock, source, target):
 
 
 async def test_many_differences_are_cut_short(clock, source, target):
-    """Ten are named."""
+    """Ten differences are named, and that there are more is told."""
     for timer in (await cut_off(source, target, clock))[:50]:
         await target.apply([Change(timer, with_spec(timer, name="new"))])
     with pytest.raises(Conflict, match="; and more") as refused:
@@ -155,7 +155,7 @@ async def test_what_is_alive_is_not_dropped(clock, source, target):
 
 
 async def test_an_event_of_a_timer_that_is_there_was_not_dropped(clock, source, target):
-    """It would be told twice."""
+    """An event of a timer that both have is named, for it would be told twice."""
     await furnished(source, 120)
     timer = make_timer()
     await insert(source, timer)

@@ -150,7 +150,7 @@ async def test_a_node_that_wakes_up_late_is_refused(clock, stores):
 @pytest.mark.promise("whole-copy")
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_node_that_is_started_meanwhile_is_told(clock, stores, side):
-    """What was compared may no longer be true: the copy does not end well."""
+    """A copy during which a node was started does not end well: what was compared may be untrue."""
     await furnished(stores[0])
 
     class Starting(Listening):

@@ -82,7 +82,7 @@ async def test_1b_create_timer_nats(service: ServiceProcess):
 
 
 async def test_2_get_timer(service: ServiceProcess):
-    """200, with the complete details."""
+    """A timer is shown with its complete details, 200."""
     made = await created(service)
     answer = await service.call("GET", f"/timers/{made['id']}")
     assert answer.status == 200
@@ -111,7 +111,7 @@ async def test_3_list_timers(service: ServiceProcess):
 
 
 async def test_4_update_timer(service: ServiceProcess):
-    """200, with the new execute_at."""
+    """An update is answered with the new execute_at, 200."""
     made = await created(service)
     at = ahead(hours=2)
     answer = await service.call("PUT", f"/timers/{made['id']}", {"execute_at": at})
@@ -135,7 +135,7 @@ async def test_6_health_check(service: ServiceProcess):
 
 
 async def test_7_authentication_failure(service: ServiceProcess):
-    """401, code 4, unauthorized."""
+    """A wrong key is 401, code 4, unauthorized."""
     answer = await service.call("GET", "/timers", key="wrong-key")
     assert answer.status == 401
     assert answer.envelope == {"code": 4, "message": "unauthorized", "data": None}

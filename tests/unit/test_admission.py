@@ -62,7 +62,7 @@ async def test_a_full_line_refuses(admission: Admission):
 
 @pytest.mark.promise("bounded-memory")
 async def test_bytes_count_too(admission: Admission):
-    """Few heavy ones are as much as many light ones."""
+    """A few heavy requests take as much room as many light ones."""
     tasks = await entering(admission, (1, 100), (1, 60), (1, 41), (1, 40))
     assert done(tasks) == [True, False, True, False]
     with pytest.raises(Unavailable):

@@ -179,7 +179,7 @@ def test_a_service_that_is_silent_is_given_up(service):
 
 
 def test_an_address_that_is_none_is_refused():
-    """Before anything is sent."""
+    """An address that is none is refused before anything is sent."""
     with pytest.raises(ClientError, match="must be an http or https URL"):
         Client("localhost:8080")
 

@@ -114,7 +114,7 @@ def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
 
 @pytest.mark.promise("no-secret")
 def test_secrets_are_not_in_the_repr():
-    """Settings may be logged."""
+    """Settings can be logged, for their repr shows no secret."""
     secret = "whsec_" + "A" * 32
     env = {"API_KEY": KEY, "SIGNING_SECRETS": secret, **PG}
     settings = load_settings({}, env)
@@ -198,7 +198,7 @@ def test_database_url_wins_over_pg_variables():
     ],
 )
 def test_values_are_read_as_people_write_them(name, value, expected):
-    """Durations, sizes, lists and words."""
+    """Durations, sizes, lists and words are read as people write them."""
     assert getattr(load_settings({}, {name: value}), name.lower()) == expected
 
 

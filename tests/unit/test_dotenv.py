@@ -26,7 +26,7 @@ from duetime.config.dotenv import read_dotenv
     ],
 )
 def test_a_line_means_what_a_shell_user_expects(line, value, tmp_path):
-    """Quotes, comments, export and spaces."""
+    """Quotes, comments, export and spaces mean what they mean in a shell."""
     path = tmp_path / ".env"
     path.write_text(f"# a comment\n\n{line}\n")
     assert read_dotenv(path) == ({"A": value}, [])
