@@ -247,11 +247,9 @@ class Store(Protocol):
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers last changed before then, with their attempts; how many.
 
-        A store whose engine drops them by itself, since it was opened with a retention, only sees
-        to what was not told when to go. It may tell such items, instead of dropping them, and
-        remove what belongs to no timer; then it answers how many items that were. It is asked with
-        that same retention: ``before`` is so long ago. ``limit`` bounds every answer, and one that
-        reaches it says that there may be more to do at once.
+        ``limit`` bounds every answer, and one that reaches it says that there may be more to do at
+        once. A store whose engine drops them by itself, since it was opened with a retention, has
+        other work to do here, and counts that: see its ``purge``.
         """
 
     async def announce(self, news: News) -> None:

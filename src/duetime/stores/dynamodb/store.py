@@ -144,12 +144,16 @@ class DynamoStore(BaseStore):
         return await self._to_its_end(records.put(self._quick, old, new))
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        """Drop finished timers; with a retention, tell those when to go that were not told yet.
+
+        Then what belongs to no timer is removed too, and the answer is how many items that were.
+        """
         self._check_open()
         if self._retention is None:
             return await self._to_its_end(self._walks.purge(shards, before, limit))
         if _SWEEPER not in shards:  # One node is enough: the table is not walked by shards.
             return 0
-        now = before + self._retention  # as the contract says: it is asked with this retention
+        now = before + self._retention  # it is asked with the retention it was opened with
         return await self._to_its_end(self._sweep.step(now, limit))
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
