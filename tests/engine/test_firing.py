@@ -43,6 +43,17 @@ async def test_a_new_timer_needs_no_poll(node, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.promise("late-fires")
+async def test_what_fell_due_while_nobody_read_is_found_at_once(node, clock, store):
+    """A reader that stood still for longer than it reads ahead finds it in its first pass."""
+    await node.engine.reader.step()
+    timer = make_timer(execute_at=clock.now() + 8_000)
+    await insert(store, timer)  # by another node, whose news got lost
+    clock.advance(9_000)
+    await node.engine.reader.step()
+    assert timer.id in node.engine.agenda
+
+
 @pytest.mark.parametrize(("delay", "pause"), [("300ms", 0.3), ("4s", 1.0)])
 async def test_it_sleeps_until_the_next_timer_but_never_for_long(node, delay, pause):
     """The wall clock may be set meanwhile, and says nothing of that."""

@@ -183,7 +183,8 @@ class Reader:
         return not is_known and not self._is_in_hand(line.id, line.version)
 
     def _is_still_wanted(self, timer: Timer, now: Millis) -> bool:
-        if timer.wake_at is None or not self.has_read(timer.wake_at):
+        # It may have changed since its line was read, and be read ahead in its time.
+        if timer.wake_at is None or not (timer.wake_at <= now or self.has_read(timer.wake_at)):
             return False
         if self._is_in_hand(timer.id, timer.version):
             return False
