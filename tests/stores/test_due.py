@@ -98,6 +98,17 @@ async def test_many_are_due_at_once(store):
     assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 9_999) == lines(expected)
 
 
+async def test_a_crowded_shard_comes_before_what_is_later_in_others(store):
+    """However unevenly they lie, the oldest of all shards come first."""
+    crowd = [at(NOW + place, shard=1) for place in range(150)]
+    others = [at(NOW + 1_000 + shard, shard=shard) for shard in range(2, 64)]
+    await insert(store, *crowd, *others)
+    assert await store.due(ids.ALL_SHARDS, None, NOW + 9_999, 100) == lines(crowd[:100])
+    expected = crowd[100:] + others
+    place = Waking.of(crowd[99]).place
+    assert await store.due(ids.ALL_SHARDS, place, NOW + 9_999, 200) == lines(expected)
+
+
 async def test_behind_a_place_that_is_gone(store):
     """The place to go on from need not hold a timer any more."""
     first, second = at(NOW), at(NOW + 2)

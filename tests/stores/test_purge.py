@@ -107,6 +107,17 @@ async def test_a_dropped_timer_does_not_come_back(store):
     assert await store.get([timer.id]) == [None]
 
 
+async def test_a_change_of_a_dropped_timer_spares_who_has_its_key_since(store):
+    """A key may be another timer's by now, at the same version: the change was not made for it."""
+    timer = finished(timer_id="same")
+    await insert(store, timer)
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    heir = make_timer(timer_id="same")
+    await insert(store, heir)
+    assert await store.apply([Change(timer, replace(timer, version=2))]) == [False]
+    assert await store.get([timer.id, heir.id]) == [None, heir]
+
+
 async def test_who_is_begun_anew_beside_a_purge_is_dropped_or_kept(store):
     """Whoever was told that the change won finds it, and whoever lost finds nothing."""
     timers = [finished() for _ in range(200)]

@@ -154,3 +154,23 @@ async def test_whatever_the_driver_throws_is_settled(cassandra, monkeypatch, is_
     with pytest.raises(StoreUnavailable) as raised:
         await cassandra.apply([claim_of(timer)])
     assert isinstance(raised.value, Unanswered) is not is_settled
+
+
+@pytest.mark.parametrize("unsettled", [3, 4])
+async def test_of_failures_in_several_shards_the_one_that_nobody_knows_is_told(
+    cassandra, monkeypatch, unsettled
+):
+    """A batch is over only if all of it is, whichever shard failed first."""
+    timers = [make_timer(shard=shard) for shard in (3, 4)]
+    await insert(cassandra, *timers)
+
+    async def broken(*_):
+        raise AssertionError("the answer makes no sense")
+
+    async def settle(_, shard, *__):
+        return shard != unsettled
+
+    monkeypatch.setattr(cassandra._rooms.lanes._session, "run_batch", broken)
+    monkeypatch.setattr("duetime.stores.cassandra.lane.settle", settle)
+    with pytest.raises(Unanswered):
+        await cassandra.apply([claim_of(timer) for timer in timers])

@@ -117,6 +117,52 @@ async def test_a_rival_that_comes_in_between_is_noticed(proxied, dynamodb_url):
     assert not isinstance(caught.value, Unanswered)
 
 
+async def test_a_rival_that_was_quicker_than_a_lost_request_has_won(proxied, dynamodb_url):
+    """A change that never arrived is not taken for the rival's, which made the same version."""
+    store, proxy = proxied
+    timer = timer_of()
+    await insert(store, timer)
+    proxy.stall()
+    writing = asyncio.create_task(store.apply([claim_of(timer, "one")]))
+    await until(lambda: proxy.held_back, "the request to be on its way", every=0.001)
+    rival = claim_of(timer, "two")
+    async with opened(Address.parse(dynamodb_url)) as other:
+        assert await other.apply([rival]) == [True]
+    proxy.cut()
+    proxy.flow()
+    assert await writing == [False]
+    assert await store.get([timer.id]) == [rival.new]
+
+
+class Puts:
+    """Awaits the answers to whatever is put, on a connection on which something was."""
+
+    def __init__(self) -> None:
+        self._asked = b""
+
+    def asked(self, data: bytes) -> None:
+        self._asked += data
+
+    def is_awaited(self, answer: bytes) -> bool:
+        return b"DynamoDB_20120810.PutItem" in self._asked
+
+
+async def test_a_document_whose_answer_is_lost_is_settled(dynamodb_url):
+    """It was written, once, and so it is told."""
+    proxy = Proxy("127.0.0.1", port_of(dynamodb_url), Puts)
+    proxy.accept()
+    first, second = (Record(kind="node", name="one", version=number) for number in (1, 2))
+    async with opened(Address.parse(at_port(dynamodb_url, proxy.port))) as store:
+        for old, new in ((None, first), (first, second)):
+            lost = proxy.dropped + 1
+            proxy.drop_answers()
+            writing = asyncio.create_task(store.put_record(old, new))
+            await once_dropped(proxy, lost)
+            assert await writing
+            assert await store.records("node") == [new]
+    await proxy.close()
+
+
 async def test_when_no_answer_comes_back_nobody_knows(proxied):
     """If every answer is lost, it is unanswered, and the timer tells later."""
     store, proxy = proxied
