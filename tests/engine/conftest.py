@@ -63,6 +63,13 @@ class Node:
         return [(timer.id, timer.progress.attempt) for timer in self.sender.sent]
 
 
+async def running(node: Node) -> asyncio.Task[None]:
+    """Let a node run with all its loops, until it is stopped."""
+    task = asyncio.create_task(node.engine.run())
+    await settle()
+    return task
+
+
 async def create_for(owner: Node, creator: Node, **fields: Any) -> Timer:
     """Create a timer on one node that another one looks after."""
     shards = owner.engine.members.shards
