@@ -1,4 +1,4 @@
-"""A body that is too large is refused, announced or not, and one that never ends makes nothing."""
+"""A body that is too large is refused, announced or not, and one that breaks off makes nothing."""
 
 import json
 from typing import Any
