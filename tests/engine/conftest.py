@@ -13,11 +13,19 @@ from duetime.layout import Layout
 from duetime.model import DEFAULT_GROUP, DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
 from duetime.service import Service
+from duetime.stores import News
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 
 CLAIM_FOR = 10_000
 KEYS = map(str, count())  # none of them twice
+
+
+class DeafStore(FlakyStore):
+    """A store whose news get lost."""
+
+    async def announce(self, news: News) -> None:
+        self.calls.append("announce")
 
 
 class Node:
