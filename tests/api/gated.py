@@ -6,6 +6,7 @@ from typing import Any
 
 from duetime.stores import Store
 from tests.api.client import Answer, timer_body
+from tests.waiting import settle
 
 BODY = json.dumps(timer_body()).encode()
 
@@ -30,11 +31,6 @@ class GatedStore:
             return await method(*args)
 
         return call
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 async def started(*calls: Any) -> list[asyncio.Task[Answer]]:

@@ -7,7 +7,8 @@ from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock
 from tests.api.client import timer_body
 from tests.api.conftest import MakeApi
-from tests.api.gated import settle, started
+from tests.api.gated import started
+from tests.waiting import settle
 
 
 class Lagging:

@@ -23,7 +23,8 @@ from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.api.client import KEY, Answer, Api, call_app, timer_body
 from tests.api.conftest import MakeApi
-from tests.api.gated import BODY, GatedStore, assert_refused, seconds, settle, started
+from tests.api.gated import BODY, GatedStore, assert_refused, seconds, started
+from tests.waiting import settle
 
 FEW = Marks(2, MIB, 2, MIB)
 

@@ -16,6 +16,7 @@ from duetime.service import Service
 from duetime.stores import News
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
+from tests.waiting import settle
 
 CLAIM_FOR = 10_000
 KEYS = map(str, count())  # none of them twice
@@ -105,12 +106,6 @@ async def watch(clock: FakeClock, node: Node, millis: int) -> None:
         clock.advance(min(millis, 500))
         await node.engine.members.step()
         millis -= 500
-
-
-async def settle() -> None:
-    """Let every task that can run do so."""
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 @pytest.fixture

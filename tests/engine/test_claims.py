@@ -9,7 +9,8 @@ from duetime.errors import StoreError
 from duetime.model import Status, Timer
 from duetime.stores import Change
 from duetime.testing import FakeClock
-from tests.engine.conftest import CLAIM_FOR, Node, running, settle
+from tests.engine.conftest import CLAIM_FOR, Node, running
+from tests.waiting import settle
 
 
 @pytest.mark.promise("stalled-sends-nothing")

@@ -11,8 +11,8 @@ from duetime.engine.departures import Departures
 from duetime.engine.targets import LEAST_PLACES, MOST_AHEAD, Targets
 from duetime.model import Kind
 from duetime.testing import FakeClock
-from tests.engine.conftest import settle
 from tests.factories import make_timer
+from tests.waiting import settle
 
 
 def claim():

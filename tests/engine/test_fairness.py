@@ -12,8 +12,9 @@ from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES
 from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Insert
-from tests.engine.conftest import Node, settle
+from tests.engine.conftest import Node
 from tests.engine.crowds import HANGING, HangingSender, heavy
+from tests.waiting import settle
 
 
 def reads_of(store):

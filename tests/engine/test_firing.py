@@ -14,8 +14,9 @@ from duetime.errors import IllegalTransition
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change
-from tests.engine.conftest import CLAIM_FOR, settle
+from tests.engine.conftest import CLAIM_FOR
 from tests.factories import claim_of, insert, make_timer
+from tests.waiting import settle
 
 TENANT = DEFAULT_TENANT
 SENT = Outcome(kind=Kind.OK, status_code=200)

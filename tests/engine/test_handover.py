@@ -9,7 +9,8 @@ from duetime.model import Status
 from duetime.nodes import NODE_KIND
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import DeafStore, Node, settle
+from tests.engine.conftest import DeafStore, Node
+from tests.waiting import settle
 
 
 class Cluster:

@@ -8,7 +8,8 @@ from duetime.engine import agenda
 from duetime.model import DEFAULT_TENANT, Kind, Status
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, settle, watch
+from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, watch
+from tests.waiting import settle
 
 TTLS = {"a": CLAIM_FOR, "b": CLAIM_FOR, "c": 6 * CLAIM_FOR}
 

@@ -9,8 +9,8 @@ from duetime.nodes import NODE_KIND, NodeRecord
 from duetime.stores import News, Record
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import settle
 from tests.engine.heartbeats import beat, joined, record
+from tests.waiting import settle
 
 
 @pytest.fixture

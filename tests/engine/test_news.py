@@ -15,8 +15,9 @@ from duetime.requests import UpdateTimer
 from duetime.stores import Waking
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import DeafStore, Node, create_for, join, settle
+from tests.engine.conftest import DeafStore, Node, create_for, join
 from tests.factories import make_timer
+from tests.waiting import settle
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from duetime.engine.committer import Claim
 from duetime.errors import StoreError, StoreUnavailable
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
-from tests.engine.conftest import CLAIM_FOR, Node, settle
+from tests.engine.conftest import CLAIM_FOR, Node
 from tests.factories import claimed, make_timer
+from tests.waiting import settle
 
 WHEN = ["before", "after"]
 

@@ -6,7 +6,8 @@ import pytest
 
 from duetime import model
 from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status
-from tests.engine.conftest import CLAIM_FOR, Node, settle
+from tests.engine.conftest import CLAIM_FOR, Node
+from tests.waiting import settle
 
 
 @pytest.mark.promise("never-lost")

@@ -4,7 +4,8 @@ import asyncio
 
 from duetime.errors import NotFound
 from duetime.model import Status
-from tests.engine.conftest import Node, settle
+from tests.engine.conftest import Node
+from tests.waiting import settle
 
 
 async def test_behind_is_how_late_the_oldest_unstarted_timer_is(node, clock):

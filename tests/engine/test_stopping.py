@@ -6,7 +6,8 @@ import pytest
 
 from duetime.errors import StoreError
 from duetime.model import Status
-from tests.engine.conftest import Node, running, settle
+from tests.engine.conftest import Node, running
+from tests.waiting import settle
 
 
 async def test_what_is_claimed_ahead_is_handed_back_at_a_stop(store, clock):

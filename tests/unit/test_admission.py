@@ -7,6 +7,7 @@ import pytest
 from duetime.admission import PATIENCE, Admission, Marks, hung_up
 from duetime.errors import CallerGone, Unavailable
 from duetime.testing import FakeClock
+from tests.waiting import settle
 
 MARKS = Marks(2, 100, 3, 100)
 LONG = int(PATIENCE * 1000)
@@ -26,11 +27,6 @@ async def entering(admission: Admission, *sizes: tuple[int, int]) -> list[asynci
     tasks = [asyncio.create_task(admission.enter(*size)) for size in sizes]
     await settle()
     return tasks
-
-
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 def done(tasks: list[asyncio.Task[None]]) -> list[bool]:
