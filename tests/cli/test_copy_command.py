@@ -17,7 +17,8 @@ from tests.factories import insert, make_spec, make_timer, with_spec
 from tests.moving.houses import furnished, holdings
 from tests.ports import free_port
 from tests.servers.kinds import KINDS
-from tests.system.service import ServiceProcess, eventually
+from tests.system.service import ServiceProcess
+from tests.waiting import eventually
 
 FROM = "sqlite:///from.db"
 TO = "sqlite:///to.db"

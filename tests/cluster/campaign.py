@@ -11,8 +11,7 @@ from tests.cluster.checker import Fault, outstanding, violations
 from tests.cluster.history import History, Verdict
 from tests.cluster.load import RATE, Load, look, read_logs
 from tests.cluster.nodes import Cluster, Node, running_cluster
-from tests.cluster.waiting import until
-from tests.system.service import eventually
+from tests.waiting import eventually, until
 
 # So that faults come in the middle of deliveries too.
 RECEIVER_TAKES: Millis = 150

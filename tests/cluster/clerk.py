@@ -8,7 +8,7 @@ from duetime.errors import StoreUnavailable, Unanswered
 from duetime.model import Status, Timer
 from duetime.stores import Change, Insert, Store
 from tests.factories import claimed, completed, make_timer
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 WRITERS = 8
 PATIENCE = 60.0  # seconds for a call; stores have shorter limits of their own

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.cluster.proxy import Proxy, proxied
 from tests.servers.processes import freeze
-from tests.system.service import ServiceProcess, eventually
+from tests.system.service import ServiceProcess
+from tests.waiting import eventually
 
 CLAIM_TTL = 2.0  # seconds
 SETTINGS = {

@@ -19,7 +19,7 @@ from tests.cluster.clerk import Clerk
 from tests.factories import insert, make_timer
 from tests.servers.cassandra import CassandraServer
 from tests.servers.cassandra_ring import CassandraRing, only
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

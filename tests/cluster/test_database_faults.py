@@ -12,9 +12,8 @@ from tests.cluster.campaign import Campaign, under_load
 from tests.cluster.conftest import EACH_STORE, POSTGRES, SERVERS, Extent, OwnDatabase, on
 from tests.cluster.nodes import Node
 from tests.cluster.proxy import Proxy, running_proxy
-from tests.cluster.waiting import until
 from tests.cluster.wires import wire_of
-from tests.system.service import eventually
+from tests.waiting import eventually, until
 
 PAUSE = 10.0  # seconds
 

@@ -14,8 +14,7 @@ from tests.cluster.campaign import under_load
 from tests.cluster.checker import lateness
 from tests.cluster.conftest import EACH_STORE, POSTGRES, Extent, on
 from tests.cluster.nodes import CLAIM_TTL, Node
-from tests.cluster.waiting import until
-from tests.system.service import eventually
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.cluster.proxy import Proxy, running_proxy
-from tests.cluster.waiting import until
 from tests.ports import free_port
+from tests.waiting import until
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -10,9 +10,9 @@ from duetime.cli.receiver import Arrival, running_receiver
 from duetime.clock import from_datetime
 from tests.cluster.conftest import POSTGRES
 from tests.cluster.nodes import Cluster, running_cluster
-from tests.cluster.waiting import until
 from tests.servers.fixtures import FreshDatabase, OwnPgbouncer, OwnPostgres
-from tests.system.service import ServiceProcess, eventually
+from tests.system.service import ServiceProcess
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.slow
 

@@ -49,13 +49,6 @@ def mine() -> bool:
     return True
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    """Let the event loop run until something is so."""
-    async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110 - it has no event
-            await asyncio.sleep(0.001)
-
-
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     async with Receiver() as receiver:

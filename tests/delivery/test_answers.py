@@ -15,8 +15,9 @@ from duetime.delivery.connections import Connections
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
 from duetime.model import Kind, Outcome
-from tests.delivery.conftest import MakeSender, make_timer, mine, until
+from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
+from tests.waiting import until
 
 OK = "HTTP/1.1 200 OK\r\n"
 EMPTY = f"{OK}Content-Length: 0\r\n\r\n"

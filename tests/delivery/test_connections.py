@@ -17,9 +17,10 @@ from duetime.delivery.connection import Connection
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
 from duetime.model import Kind
-from tests.delivery.conftest import MakeSender, make_timer, mine, until
+from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
 from tests.ports import free_port
+from tests.waiting import until
 
 
 async def test_connection_is_used_again(sender: HttpSender, receiver: Receiver):

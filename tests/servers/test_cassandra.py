@@ -7,7 +7,7 @@ from cassandra import OperationTimedOut
 
 from tests.servers.cassandra import VERSION, administrator
 from tests.servers.fixtures import FreshDatabase, OwnServer
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 TABLE = (
     "CREATE KEYSPACE kept WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",

@@ -12,7 +12,7 @@ import pytest
 
 from tests.servers.kinds import KINDS
 from tests.servers.processes import descendants
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 OWNER = """

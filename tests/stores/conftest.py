@@ -17,7 +17,7 @@ from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.sqlite.store import SqliteStore
 from tests.servers.fixtures import FreshDatabase
 from tests.servers.kinds import KINDS, POSTGRES
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 # From a test's folder, and for a store on a server the URL of the test's own schema.
 STORES: dict[str, Callable[[Path, str], Store]] = {

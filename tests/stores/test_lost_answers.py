@@ -10,7 +10,7 @@ from duetime.stores.opening import open_store
 from tests.cluster.proxy import proxied
 from tests.factories import claim_of, claimed, insert, make_timer
 from tests.servers.kinds import KINDS
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture(params=KINDS)

@@ -6,19 +6,16 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tests.ports import free_port
+from tests.waiting import PATIENCE, eventually
 
 API_KEY = "a-key-for-the-system-tests-of-duetime"
 COMMAND = Path(sys.executable).with_name("duetime")
-PATIENCE = 30.0  # seconds that anything may take on a busy machine
-
-T = TypeVar("T")
 
 
 class Answer(NamedTuple):
@@ -153,14 +150,3 @@ async def running_service(folder: Path, **settings: str) -> AsyncIterator[Servic
             assert await service.stop() == 0, service.log.read_text()
     finally:
         await service.end_if_running()
-
-
-async def eventually(
-    look: Callable[[], Awaitable[T]], what: str, *, within: float = PATIENCE, every: float = 0.05
-) -> T:
-    """Look again and again until there is something to see; give up at a deadline."""
-    give_up_at = time.monotonic() + within
-    while not (seen := await look()):
-        assert time.monotonic() < give_up_at, f"waited {within} s for {what}"
-        await asyncio.sleep(every)
-    return seen

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from duetime.cli.receiver import Arrival, running_receiver
-from tests.cluster.waiting import until
 from tests.system.service import running_service
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,8 @@ from duetime.client import AsyncClient
 from tests.engine.weather import sent_after_it_was_taken_up
 from tests.servers.processes import freeze
 from tests.system.ledger import Ledger, put_under_load
-from tests.system.service import API_KEY, ServiceProcess, eventually
+from tests.system.service import API_KEY, ServiceProcess
+from tests.waiting import eventually
 
 KILLS = 10
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from duetime.cli.receiver import Arrival, running_receiver
-from tests.cluster.waiting import until
-from tests.system.service import eventually, running_service
+from tests.system.service import running_service
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from duetime.cli.receiver import Arrival, running_receiver
-from tests.cluster.waiting import until
 from tests.ports import free_port
-from tests.system.service import API_KEY, ServiceProcess, eventually, running_service
+from tests.system.service import API_KEY, ServiceProcess, running_service
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,8 @@ import pytest
 
 from duetime.cli.receiver import running_receiver
 from tests.ports import free_port
-from tests.system.service import ServiceProcess, eventually, running_service
+from tests.system.service import ServiceProcess, running_service
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

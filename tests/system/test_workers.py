@@ -17,7 +17,8 @@ from duetime.cli.receiver import Arrival, running_receiver
 from duetime.client import AsyncClient
 from tests.servers.processes import freeze
 from tests.system.ledger import Ledger, put_under_load
-from tests.system.service import API_KEY, ServiceProcess, eventually, running_service
+from tests.system.service import API_KEY, ServiceProcess, running_service
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

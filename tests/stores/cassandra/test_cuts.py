@@ -16,7 +16,7 @@ from duetime.stores.cassandra.rows import DUE
 from tests.factories import NOW, insert, make_event, make_timer
 from tests.stores.cassandra.made import SHARD, at, fire
 from tests.stores.conftest import scanned
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 DAY = 24 * 3600 * 1000
 

@@ -19,7 +19,7 @@ from tests.factories import (
     make_spec,
     make_timer,
 )
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 DAY = 24 * 3600 * 1000
 

@@ -12,7 +12,7 @@ from tests.cluster.proxy import running_proxy
 from tests.cluster.wires.cassandra import TimerWrites
 from tests.factories import claim_of, insert, make_timer
 from tests.servers.fixtures import OwnServer
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 
 def through(url, port):

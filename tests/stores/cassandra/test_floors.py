@@ -9,7 +9,7 @@ from duetime.stores.cassandra.pieces import Ground, Shelving
 from duetime.stores.cassandra.rows import BEGINNING, DUE, LATE
 from tests.factories import NOW, claimed, completed, insert, make_event, make_timer
 from tests.stores.cassandra.made import SHARD, at, fire
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 LATER = NOW + 300_000
 

@@ -12,7 +12,7 @@ from duetime.stores import Change, Insert, Query
 from duetime.stores.cassandra import lane as lanes
 from duetime.stores.cassandra.crowd import Crowd
 from tests.factories import claim_of, claimed, insert, make_attempt, make_spec, make_timer
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 
 def heavy(size):

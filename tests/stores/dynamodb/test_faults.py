@@ -16,12 +16,12 @@ from duetime.stores.dynamodb.errors import Lost
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.store import DynamoStore
 from tests.cluster.proxy import Proxy
-from tests.cluster.waiting import until
 from tests.cluster.wires.dynamodb import TimerWrites, at_port, port_of
 from tests.factories import NOW, claim_of, insert, make_event, make_timer
 from tests.servers.dynamodb import DynamoServer
 from tests.servers.fixtures import OwnServer
 from tests.stores.dynamodb.made import HEAVY, finish_of, timer_of
+from tests.waiting import until
 
 OTHER = HEAVY.replace(b"x", b"y")
 

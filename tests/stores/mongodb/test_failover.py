@@ -23,9 +23,8 @@ from duetime.stores.mongodb.documents import to_id
 from duetime.stores.mongodb.fate import SETTLE_WITHIN, settle
 from duetime.stores.mongodb.lane import FREE_WITHIN, MARGIN
 from duetime.stores.opening import open_store
-from tests.cluster.waiting import until
 from tests.factories import claim_of, insert, make_timer
-from tests.system.service import eventually
+from tests.waiting import eventually, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

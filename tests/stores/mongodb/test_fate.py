@@ -17,7 +17,7 @@ from duetime.stores.mongodb.store import MongodbStore
 from tests.cluster.proxy import Proxy
 from tests.cluster.wires.mongodb import TimerWrites, through
 from tests.factories import claim_of, insert, make_attempt, make_timer
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

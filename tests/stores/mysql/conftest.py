@@ -10,7 +10,7 @@ from duetime.stores.mysql.store import MysqlStore
 from tests.servers.fixtures import FreshDatabase
 from tests.servers.kinds import MYSQL
 from tests.servers.mysql import rows, session
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture(params=MYSQL)

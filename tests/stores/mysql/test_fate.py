@@ -13,7 +13,7 @@ from duetime.stores.mysql.session import Whereabouts
 from duetime.stores.opening import open_store
 from tests.factories import claim_of, claimed, insert, make_attempt, make_event, make_timer
 from tests.stores.mysql.conftest import hold, until_waiting
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.factories import claim_of, claimed, insert, make_timer
 from tests.servers.certificates import AUTHORITY
 from tests.servers.kinds import MYSQL
 from tests.servers.mysql import make_database, mysql_value
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from duetime.stores.postgres.store import PostgresStore
 from tests.factories import NOW, claim_of, insert, make_timer
 from tests.servers.kinds import POSTGRES
 from tests.stores.conftest import somebody, until_waiting
-from tests.system.service import eventually
+from tests.waiting import eventually
 
 SIZE = 2
 ASKING_PID = "SELECT pg_backend_pid()"
