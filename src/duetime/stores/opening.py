@@ -14,6 +14,7 @@ from duetime.stores.dynamodb import traits as dynamodb
 from duetime.stores.mongodb import traits as mongodb
 from duetime.stores.mysql import traits as mysql
 from duetime.stores.postgres import traits as postgres
+from duetime.stores.redis import traits as redis
 from duetime.stores.sqlite import traits as sqlite
 from duetime.stores.traits import Traits
 
@@ -95,6 +96,14 @@ def _mysql(url: str, options: Options) -> Store:
     return MysqlStore(address, must_exist=options.must_exist)
 
 
+def _redis(url: str, options: Options) -> Store:
+    from duetime.stores.redis.address import Address  # noqa: PLC0415
+    from duetime.stores.redis.store import RedisStore  # noqa: PLC0415
+
+    address = Address.parse(url, pool_size=options.pool_size)
+    return RedisStore(address, must_exist=options.must_exist)
+
+
 KINDS = (
     Kind(
         ("sqlite",),
@@ -141,6 +150,14 @@ KINDS = (
         dynamodb.TRAITS,
         extra="dynamodb",
         driver="botocore",
+    ),
+    Kind(
+        ("redis", "rediss"),
+        "redis://user:password@host:6379/0 (rediss:// speaks TLS)",
+        _redis,
+        redis.TRAITS,
+        extra="redis",
+        driver="redis",
     ),
     Kind(
         ("memory",),

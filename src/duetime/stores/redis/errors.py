@@ -1,0 +1,43 @@
+"""What the driver throws, in words that say what to do."""
+
+from redis.exceptions import (
+    AuthenticationError,
+    AuthenticationWrongNumberOfArgsError,
+    BusyLoadingError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+
+# All that can come out of a question: the driver's own, and what the system and a time limit throw.
+FAILURES = (RedisError, OSError, TimeoutError)
+
+_MEANINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (
+        (AuthenticationError, AuthenticationWrongNumberOfArgsError),
+        "Redis refused the user or the password of DATABASE_URL",
+    ),
+    (NoPermissionError, "the user of DATABASE_URL may not do that: {error}"),
+    (BusyLoadingError, "Redis is still reading its file after a start: try again"),
+    (ReadOnlyError, "this Redis server is a replica: DATABASE_URL must name the one that writes"),
+    (OutOfMemoryError, "Redis has no memory left: raise its maxmemory"),
+    (TimeoutError, "Redis did not answer in time"),
+)
+
+
+def meaning(error: BaseException) -> str:
+    """What an error of the driver's means to a person."""
+    text = str(error)
+    if text.startswith("NOAUTH"):
+        return "Redis wants a password, and DATABASE_URL has none"
+    for kinds, words in _MEANINGS:
+        if isinstance(error, kinds):
+            return words.format(error=text)
+    return f"Redis: {text or type(error).__name__}"
+
+
+def is_answer(error: BaseException) -> bool:
+    """Tell whether the server itself said so: then the question is over, and the line is good."""
+    return isinstance(error, ResponseError) and not isinstance(error, AuthenticationError)
