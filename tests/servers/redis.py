@@ -65,7 +65,7 @@ class RedisServer(InstalledServer):
         return [*self._install.command(self.program), self.folder / "redis.conf"]
 
     def is_ready(self) -> bool:
-        """It takes connections before it has read its file, and refuses all questions until then."""
+        """Before it has read its file it takes connections too, and refuses every question."""
         log = self.folder / "server.log"
         return super().is_ready() and "Ready to accept connections" in _last_run(log.read_text())
 

@@ -1,7 +1,7 @@
 """Follows Redis's protocol on one connection, to know which answer tells of a written timer.
 
-The scripts are sent in full, each with its name in a comment, and a connection has one question under
-way at a time: so an answer is whole when nothing of it is missing.
+The scripts are sent in full, each with its name in a comment, and a connection has one question
+under way at a time: so an answer is whole when nothing of it is missing.
 """
 
 _WRITING = (b"\n-- insert: ", b"\n-- apply: ")
@@ -9,7 +9,7 @@ _CRLF = b"\r\n"
 
 
 class TimerWrites:
-    """Tells the answers to scripts that write timers: they have run, and are on the disk by then."""
+    """Tells the answers to scripts that write timers: by then they have run, and it is on disk."""
 
     def __init__(self) -> None:
         self._asked = b""

@@ -11,7 +11,10 @@ OLDEST = 7
 _NEEDED = {
     "appendonly": ("yes", "or else a restart forgets what was acknowledged"),
     "appendfsync": ("always", "or else a crash of the machine forgets what was acknowledged"),
-    "no-appendfsync-on-rewrite": ("no", "or else nothing is on the disk while the file is rewritten"),
+    "no-appendfsync-on-rewrite": (
+        "no",
+        "or else nothing is on the disk while the file is rewritten",
+    ),
 }
 
 
@@ -48,6 +51,6 @@ async def _check_settings(link: Link) -> None:
     policy = found.get("maxmemory-policy", "")
     if policy.startswith("allkeys"):  # the others leave alone what does not expire
         raise ConfigurationError(
-            f"maxmemory-policy: it is {policy} at this Redis server, which drops timers when memory "
-            "is short; it must be noeviction"
+            f"maxmemory-policy: it is {policy} at this Redis server, which drops timers when "
+            "memory is short; it must be noeviction"
         )

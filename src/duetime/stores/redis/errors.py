@@ -11,6 +11,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from duetime.errors import StoreUnavailable
+
 # All that can come out of a question: the driver's own, and what the system and a time limit throw.
 FAILURES = (RedisError, OSError, TimeoutError)
 
@@ -30,7 +32,7 @@ _MEANINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...]
 def meaning(error: BaseException) -> str:
     """What an error of the driver's means to a person."""
     text = str(error)
-    if text.startswith("NOAUTH"):
+    if isinstance(error, AuthenticationError) and "required" in text:
         return "Redis wants a password, and DATABASE_URL has none"
     for kinds, words in _MEANINGS:
         if isinstance(error, kinds):
@@ -38,6 +40,11 @@ def meaning(error: BaseException) -> str:
     return f"Redis: {text or type(error).__name__}"
 
 
+def unavailable(error: BaseException) -> StoreUnavailable:
+    """The same, as it is told to those above."""
+    return StoreUnavailable(meaning(error))
+
+
 def is_answer(error: BaseException) -> bool:
-    """Tell whether the server itself said so: then the question is over, and the line is good."""
-    return isinstance(error, ResponseError) and not isinstance(error, AuthenticationError)
+    """Tell whether the server itself said so: then what it was asked for is over."""
+    return isinstance(error, ResponseError | BusyLoadingError)

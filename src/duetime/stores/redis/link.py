@@ -28,7 +28,7 @@ class Link:
         link = cls(_connection(address))
         try:
             async with asyncio.timeout(CONNECTED_WITHIN):
-                await link._connection.connect()
+                await link._connection.connect()  # type: ignore[no-untyped-call]
                 link.client = await link.ask("CLIENT", "ID")
                 link.run = (await link.info("server"))["run_id"]
         except BaseException:
@@ -74,9 +74,9 @@ def _connection(address: Address) -> Connection:
     }
     if not address.has_tls:
         return Connection(**common)
-    files = {
-        "ssl_ca_certs": address.ssl_ca,
-        "ssl_certfile": address.ssl_cert,
-        "ssl_keyfile": address.ssl_key,
-    }
-    return SSLConnection(**common, **files)
+    return SSLConnection(
+        **common,
+        ssl_ca_certs=address.ssl_ca,
+        ssl_certfile=address.ssl_cert,
+        ssl_keyfile=address.ssl_key,
+    )

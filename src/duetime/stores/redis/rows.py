@@ -1,8 +1,8 @@
 """How a timer becomes what Redis stores, and comes back.
 
-What the user asked for stands apart from the rest of a timer, so that a change of how far it has come
-does not write it again. The server looks at neither: what it compares stands beside them. Times are
-numbers of sixteen digits at the beginning of a text, so that the order of texts is theirs.
+What the user asked for stands apart from the rest of a timer, so that a change of how far it has
+come does not write it again. The server looks at neither: what it compares stands beside them.
+Times are numbers of sixteen digits at the beginning of a text, so that texts are in their order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,9 +56,7 @@ def of_change(change: Change) -> bytes:
     return _packed(fields)
 
 
-def _changing(
-    timer: Timer, attempts: Iterable[Attempt], events: Iterable[Event]
-) -> dict[str, Any]:
+def _changing(timer: Timer, attempts: Iterable[Attempt], events: Iterable[Event]) -> dict[str, Any]:
     is_done = timer.status in FINISHED
     return {
         "id": timer.id,
@@ -66,7 +64,9 @@ def _changing(
         "due": "" if timer.wake_at is None else _line(Waking.of(timer)),
         "done": f"{moment(timer.updated_at)}{timer.id}" if is_done else "",
         "rest": _json(replace(timer, spec=_ELSEWHERE)),
-        "attempts": [(attempt_name(each.occurrence, each.attempt), _json(each)) for each in attempts],
+        "attempts": [
+            (attempt_name(each.occurrence, each.attempt), _json(each)) for each in attempts
+        ],
         "events": [(each.id, _json(each)) for each in events],
     }
 

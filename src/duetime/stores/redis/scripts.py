@@ -9,17 +9,24 @@ from importlib.resources import files
 _FOLDER = files(__name__.rpartition(".")[0]) / "scripts"
 
 
-def _script(*names: str, flags: str = "") -> str:
-    # With this line, a server that is out of memory refuses a script that writes before it begins.
-    texts = [f"#!lua {flags}".strip(), *((_FOLDER / f"{name}.lua").read_text() for name in names)]
-    return "\n".join(texts)
+def _script(name: str, flags: str) -> str:
+    texts = [
+        f"#!lua {flags}\n",
+        *((_FOLDER / f"{each}.lua").read_text() for each in ("rows", name)),
+    ]
+    return "".join(texts)
 
 
-INSERT = _script("rows", "insert")
-APPLY = _script("rows", "apply")
-PURGE = _script("rows", "purge")
-READ = _script("rows", "read", flags="flags=no-writes")
-PAGE = _script("rows", "page", flags="flags=no-writes")
-DUE = _script("rows", "due", flags="flags=no-writes")
-PUBLISHED = _script("rows", "published")
-PUT_RECORD = _script("rows", "put_record")
+_READS = "flags=no-writes"
+# A server that is out of memory refuses other scripts before they begin: then there are no new
+# timers, and those that are there still fire, finish and are dropped.
+_ALWAYS = "flags=allow-oom"
+
+INSERT = _script("insert", "")
+APPLY = _script("apply", _ALWAYS)
+READ = _script("read", _READS)
+PAGE = _script("page", _READS)
+DUE = _script("due", _READS)
+PURGE = _script("purge", _ALWAYS)
+PUBLISHED = _script("published", _ALWAYS)
+PUT_RECORD = _script("put_record", _ALWAYS)

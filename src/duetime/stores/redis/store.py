@@ -13,6 +13,7 @@ from duetime.stores.portions import portions
 from duetime.stores.redis import rows, scripts
 from duetime.stores.redis.address import Address
 from duetime.stores.redis.durability import check
+from duetime.stores.redis.errors import FAILURES, unavailable
 from duetime.stores.redis.link import Argument, Link
 from duetime.stores.redis.pool import Pool
 from duetime.stores.redis.traits import TRAITS
@@ -26,6 +27,8 @@ LONGEST = 500  # timers that are written or read at once
 MOST_LINES = 5_000  # of an index that are looked at
 MOST_DROPPED = 250
 
+_TURN = 1.0  # seconds of the three that a heartbeat has, until its turn comes
+
 _Item = TypeVar("_Item")
 
 
@@ -37,25 +40,32 @@ class RedisStore(PooledStore[Link]):
     def __init__(self, address: Address, *, must_exist: bool = False) -> None:
         self._address = address
         self._must_exist = must_exist
-        self._links = Pool(address, address.pool_size)
-        patience = QUICK_WITHIN / 2  # for its turn, and then for the answer
-        quick = Pool(address, 1, free_within=patience, answered_within=patience)
-        super().__init__(self._links, quick, searches=max(address.pool_size // 3, 1))
+        super().__init__(
+            Pool(address, address.pool_size, self._vet),
+            Pool(address, 1, self._vet, free_within=_TURN, answered_within=QUICK_WITHIN - _TURN),
+            searches=max(address.pool_size // 3, 1),
+        )
 
     async def _open(self) -> None:
         try:
-            await self._links.run(self._prepare)
-        except BaseException:
-            await self._links.hang_up()
-            raise
+            link = await Link.open(self._address)
+            try:
+                await self._prepare(link)
+            finally:
+                await link.close()
+        except FAILURES as error:
+            raise unavailable(error) from error
 
     async def _prepare(self, link: Link) -> None:
-        """See to it that the server is fit for timers, and that they are ours that lie there."""
-        await check(link, is_checked=self._address.is_checked)
-        name = self._name("schema")
         if not self._must_exist:
-            await link.ask("SET", name, SCHEMA, "NX")
-        found = await link.ask("GET", name)
+            await self._check_server(link)
+            await link.ask("SET", self._name("schema"), SCHEMA, "NX")
+        await self._vet(link)
+
+    async def _vet(self, link: Link) -> None:
+        """See to it that the server is fit for timers, and that ours are there."""
+        await self._check_server(link)
+        found = await link.ask("GET", self._name("schema"))
         if found is None:
             raise ConfigurationError(f"there are no timers in {self._address.place}")
         if int(found) > SCHEMA:
@@ -63,6 +73,10 @@ class RedisStore(PooledStore[Link]):
                 f"the timers in {self._address.place} are of a newer Duetime (schema {int(found)}, "
                 f"and this one knows {SCHEMA}): upgrade this one"
             )
+
+    async def _check_server(self, link: Link) -> None:
+        # One that is only read, to be copied from, may be as unsafe as it likes.
+        await check(link, is_checked=self._address.is_checked and not self._must_exist)
 
     async def ping(self) -> None:
         await self._run(_ask, "PING")
