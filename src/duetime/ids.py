@@ -18,6 +18,11 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
+_FIRST = "00000000-0000-0000-0000-000000000000"
+_LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_LATEST = 2**48 - 1  # the last moment that an id can say
+
+
 def new_id(now: Millis, shard: int) -> str:
     """Make an id that sorts by time and carries its shard."""
     random = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
@@ -43,6 +48,25 @@ def is_id(text: str) -> bool:
 def is_uuid(text: str) -> bool:
     """Tell whether a text is a UUID of any kind, in either case."""
     return _UUID.fullmatch(text) is not None
+
+
+def from_bytes(value: bytes) -> str:
+    """Write the sixteen bytes of an id as its text."""
+    text = value.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def bound(text: str) -> str:
+    """Make a UUID to compare with: a text that is none may still say where to go on, at an end."""
+    if is_uuid(text):
+        return text.lower()
+    return _FIRST if text < "0" else _LAST
+
+
+def first_at(at: Millis) -> str:
+    """Find the least id that can have been made at a time."""
+    text = f"{min(max(at, 0), _LATEST):012x}"
+    return f"{text[:8]}-{text[8:]}-0000-0000-000000000000"
 
 
 def key_shard(tenant: str, group: str, timer_id: str, num_shards: int) -> int:

@@ -89,6 +89,40 @@ def test_order(one: int, other: int, one_shard: int, other_shard: int):
         assert ids.new_id(one, one_shard) < ids.new_id(other, other_shard)
 
 
+@given(MILLIS, SHARDS)
+def test_bytes(now: int, shard: int):
+    """An id comes back from its sixteen bytes."""
+    id_ = ids.new_id(now, shard)
+    assert ids.from_bytes(uuid.UUID(id_).bytes) == id_
+
+
+@given(st.integers(0, 2**48 - 2), SHARDS)
+def test_the_first_of_a_moment(now: int, shard: int):
+    """No id of that time is below it, and every one of an earlier time is."""
+    assert ids.first_at(now) <= ids.new_id(now, shard) < ids.first_at(now + 1)
+    assert ids.is_uuid(ids.first_at(now))
+
+
+def test_moments_that_no_id_can_say():
+    """They lie at the ends."""
+    assert ids.first_at(-1) == ids.first_at(0) == "00000000-0000-0000-0000-000000000000"
+    assert ids.first_at(2**48) == "ffffffff-ffff-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("0192A3B4-C5D6-7ABC-8DEF-0123456789AB", "0192a3b4-c5d6-7abc-8def-0123456789ab"),
+        ("", "00000000-0000-0000-0000-000000000000"),
+        ("/", "00000000-0000-0000-0000-000000000000"),
+        ("x", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    ],
+)
+def test_bounds(text: str, bound: str):
+    """A text that is no id lies before all of them, or behind."""
+    assert ids.bound(text) == bound
+
+
 def test_distinct():
     """Ids of the same time and shard differ."""
     assert len({ids.new_id(1, 1) for _ in range(10_000)}) == 10_000

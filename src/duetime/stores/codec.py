@@ -1,8 +1,7 @@
-"""How a timer becomes columns and comes back: what every SQL store writes the same way.
+"""How a timer becomes values and comes back: what stores write the same way, each in its own form.
 
-The columns that an engine compares or indexes stand alone; the rest of a spec, of the progress
-and of an outcome is JSON text. The user's own JSON inside a spec (payload, metadata) is kept byte
-for byte.
+What an engine compares or indexes stands alone; the rest of a spec, of the progress and of an
+outcome is JSON text. The user's own JSON inside a spec (payload, metadata) is kept byte for byte.
 """
 
 import sys
@@ -44,17 +43,6 @@ SCALARS = (
 DERIVED = ("shard", "name", "correlation_id", "weight")
 COLUMNS = (*SCALARS, *DERIVED, "progress", "spec")
 
-ATTEMPT_COLUMNS = (
-    "timer",
-    "occurrence",
-    "attempt",
-    "node",
-    "started_at",
-    "finished_at",
-    "next_at",
-    "outcome",
-)
-
 Scalars: TypeAlias = tuple[
     str,
     str,
@@ -69,14 +57,14 @@ Scalars: TypeAlias = tuple[
     Millis | None,
     str | None,
 ]
-Row: TypeAlias = tuple[Scalars, Progress, Raw]
+# timer, occurrence, attempt, node, started_at, finished_at, next_at, outcome
 AttemptRow: TypeAlias = tuple[str, int, int, str, Millis, Millis, Millis | None, Outcome]
 
 _decode_spec = msgspec.json.Decoder(Spec).decode
-decode_rows = msgspec.json.Decoder(list[Row]).decode
+decode_progress = msgspec.json.Decoder(Progress).decode
+decode_outcome = msgspec.json.Decoder(Outcome).decode
 decode_attempts = msgspec.json.Decoder(list[AttemptRow]).decode
 decode_event = msgspec.json.Decoder(Event).decode
-decode_events = msgspec.json.Decoder(list[Event]).decode
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
 
@@ -119,6 +107,24 @@ def to_columns(timer: Timer) -> tuple[Any, ...]:
     )
 
 
+def scalars_of(timer: Timer) -> Scalars:
+    """A timer's SCALARS."""
+    return (
+        timer.id,
+        timer.tenant,
+        timer.group,
+        timer.timer_id,
+        timer.version,
+        timer.status,
+        timer.execute_at,
+        timer.wake_at,
+        timer.created_at,
+        timer.updated_at,
+        timer.executed_at,
+        timer.fingerprint,
+    )
+
+
 def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw | str | bytes) -> Timer:
     """The timer of a row: its SCALARS, its progress, and its spec as JSON.
 
@@ -143,8 +149,8 @@ def to_timer(scalars: Sequence[Any], progress: Progress, spec: Raw | str | bytes
     )
 
 
-def attempt_columns(attempt: Attempt) -> tuple[Any, ...]:
-    """An attempt as the values of ATTEMPT_COLUMNS."""
+def attempt_row(attempt: Attempt) -> AttemptRow:
+    """An attempt as a row, its outcome and all."""
     return (
         attempt.timer,
         attempt.occurrence,
@@ -153,12 +159,12 @@ def attempt_columns(attempt: Attempt) -> tuple[Any, ...]:
         attempt.started_at,
         attempt.finished_at,
         attempt.next_at,
-        to_json(attempt.outcome),
+        attempt.outcome,
     )
 
 
-def to_attempt(row: AttemptRow) -> Attempt:
-    """The attempt of a row with ATTEMPT_COLUMNS."""
+def to_attempt(row: Sequence[Any]) -> Attempt:
+    """The attempt of an AttemptRow."""
     return Attempt(
         timer=row[0],
         occurrence=row[1],

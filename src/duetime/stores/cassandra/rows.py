@@ -23,7 +23,14 @@ from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Progress, Status, Timer
 from duetime.stores import Due, Key
-from duetime.stores.codec import Scalars, attempt_columns, decode_attempts, to_attempt, to_json
+from duetime.stores.codec import (
+    Scalars,
+    attempt_row,
+    decode_attempts,
+    scalars_of,
+    to_attempt,
+    to_json,
+)
 from duetime.stores.codec import to_timer as timer_of
 
 TRUTH, KEY, DUE, LATE, ATTEMPT, EVENT, FINISHED, FENCE = range(8)
@@ -39,21 +46,7 @@ _decode_state = msgspec.json.Decoder(tuple[Scalars, Progress]).decode
 
 def state_of(timer: Timer) -> str:
     """All of a timer but its spec."""
-    scalars = (
-        timer.id,
-        timer.tenant,
-        timer.group,
-        timer.timer_id,
-        timer.version,
-        timer.status,
-        timer.execute_at,
-        timer.wake_at,
-        timer.created_at,
-        timer.updated_at,
-        timer.executed_at,
-        timer.fingerprint,
-    )
-    return to_json((scalars, timer.progress))
+    return to_json((scalars_of(timer), timer.progress))
 
 
 def to_timer(state: str, spec: str) -> Timer:
@@ -96,8 +89,7 @@ def number_of(occurrence: int, attempt: int) -> int:
 
 def attempt_body(attempt: Attempt) -> str:
     """An attempt as text."""
-    *scalars, _ = attempt_columns(attempt)
-    return to_json((*scalars, attempt.outcome))
+    return to_json(attempt_row(attempt))
 
 
 def to_attempts(bodies: list[str]) -> list[Attempt]:

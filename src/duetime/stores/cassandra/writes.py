@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable
 from duetime.model import FINISHED as ENDED
 from duetime.model import Status, Timer
 from duetime.stores import Change, Insert, Key
@@ -21,6 +20,7 @@ from duetime.stores.cassandra.pieces import (
 from duetime.stores.cassandra.reads import Reads
 from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
+from duetime.stores.inserting import Placed, insert_all
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 3
@@ -51,27 +51,19 @@ class Writes:
         self._note(insert.timer for insert in inserts)
         await self._shards.open_all({insert.timer.shard for insert in inserts})
         await self._log(inserts)
-        answers: list[Timer | None] = [None] * len(inserts)
-        left = list(enumerate(inserts))
-        for _ in range(_MOST_TRIES):
+
+        async def way(left: Sequence[Placed]) -> set[int]:
             written = await self._lanes.write(
                 [(insert.timer.shard, Insertion(insert, self._retention)) for _, insert in left]
             )
-            left = [placed for placed, is_in in zip(left, written, strict=True) if not is_in]
-            if not left:
-                return answers
-            owners = await self._owners([insert.timer for _, insert in left])
-            for (place, _), owner in zip(left, owners, strict=True):
-                answers[place] = owner
-            left = [placed for placed in left if answers[placed[0]] is None]
-            if not left:
-                return answers
-        raise StoreUnavailable("Cassandra: timers with the same keys come and go all the time")
+            return {place for (place, _), is_in in zip(left, written, strict=True) if is_in}
+
+        return await insert_all(inserts, [way] * _MOST_TRIES, self._owners, "Cassandra")
 
     async def _owners(self, timers: Sequence[Timer]) -> list[Timer | None]:
-        keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
         by_key, by_id = await asyncio.gather(
-            self._reads.get_by_key(keys), self._reads.get([timer.id for timer in timers])
+            self._reads.get_by_key([Key.of(timer) for timer in timers]),
+            self._reads.get([timer.id for timer in timers]),
         )
         return [first or second for first, second in zip(by_key, by_id, strict=True)]
 

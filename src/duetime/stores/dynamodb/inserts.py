@@ -129,7 +129,7 @@ class Inserts:
         owners = {id_: owner for id_, owner in found if owner is not None}
         namesakes = [timer for timer in keyed if ids.is_id(timer.timer_id)]
         for timer, owner in zip(
-            namesakes, await self._timers.get_by_key(list(map(_key_of, namesakes))), strict=True
+            namesakes, await self._timers.get_by_key(list(map(Key.of, namesakes))), strict=True
         ):
             if owner is not None:
                 owners[timer.id] = owner
@@ -137,10 +137,6 @@ class Inserts:
         pointers = ({**beside.pointer(t), **self._expiry.later(t)} for t in new)
         await batches.put(self._calls, pointers)
         return owners
-
-
-def _key_of(timer: Timer) -> Key:
-    return Key(timer.tenant, timer.group, timer.timer_id, timer.shard)
 
 
 def _waves(inserts: Sequence[Insert]) -> Iterator[list[int]]:

@@ -12,33 +12,28 @@ with the change, or not at all. Before there are many, they move to a collection
 from collections.abc import Collection
 from typing import Any
 
-import msgspec
 from bson.binary import UUID_SUBTYPE, Binary
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Outcome, Progress, Status, Timer
-from duetime.stores import Insert
-from duetime.stores.codec import progress_text, to_json, to_timer
+from duetime.model import Attempt, Status, Timer
+from duetime.stores import Change, Insert
+from duetime.stores.codec import (
+    SCALARS,
+    decode_outcome,
+    decode_progress,
+    progress_text,
+    to_attempt,
+    to_json,
+    to_timer,
+)
 from duetime.stores.mongodb.connection import Document
 
 # A document ends at 16 MiB, all included.
 HEAVIEST = 15 * 1024 * 1024
 
 # What a timer is read back by.
-READ = (
-    "tenant",
-    "group",
-    "timer_id",
-    "version",
-    "status",
-    "execute_at",
-    "wake_at",
-    "created_at",
-    "updated_at",
-    "executed_at",
-    "fingerprint",
-)
+READ = SCALARS[1:]  # all but the id
 PROJECTION = dict.fromkeys(("_id", *READ, "progress", "spec"), 1)
 
 _STATUSES = {status.value: status for status in Status}
@@ -49,12 +44,6 @@ _NUMBERS = [
     for name in ("version", "execute_at", "wake_at", "created_at", "updated_at", "executed_at")
 ]
 
-_decode_progress = msgspec.json.Decoder(Progress).decode
-_decode_outcome = msgspec.json.Decoder(Outcome).decode
-
-FIRST = Binary(bytes(16), UUID_SUBTYPE)
-LAST = Binary(b"\xff" * 16, UUID_SUBTYPE)
-
 
 # Ids ------------------------------------------------------------------------------------------
 
@@ -64,10 +53,7 @@ def to_id(text: str) -> Binary:
     return Binary(bytes.fromhex(text.replace("-", "")), UUID_SUBTYPE)
 
 
-def from_id(stored: bytes) -> str:
-    """The id that was stored."""
-    text = stored.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+from_id = ids.from_bytes
 
 
 def known_ids(texts: Any) -> list[Binary]:
@@ -92,14 +78,12 @@ def _shard_of(stored: bytes) -> int:
 
 def bound(text: str) -> Binary:
     """An id to compare with. A text that is none may still say where to go on: at either end."""
-    if ids.is_uuid(text):
-        return to_id(text)
-    return FIRST if text < "0" else LAST
+    return to_id(ids.bound(text))
 
 
 def first_id(at: Millis) -> Binary:
     """The least id that was made at this time."""
-    return Binary(min(max(at, 0), 2**48 - 1).to_bytes(6) + bytes(10), UUID_SUBTYPE)
+    return to_id(ids.first_at(at))
 
 
 # Timers ---------------------------------------------------------------------------------------
@@ -122,20 +106,16 @@ def to_document(insert: Insert) -> Document:
     return {name: value for name, value in document.items() if value is not None}
 
 
-def to_update(old: Timer, new: Timer) -> Document:
+def to_update(change: Change) -> Document:
     """What changes in a document that holds the old timer."""
-    fields = _moving(new)
-    if new.spec is not old.spec or _is_rewritten(old, new):
-        fields |= _asked_for(new)
+    fields = _moving(change.new)
+    if change.is_rewriting:
+        fields |= _asked_for(change.new)
     put = {name: value for name, value in fields.items() if value is not None}
     update: Document = {"$set": put}
     if len(put) < len(fields):
         update["$unset"] = dict.fromkeys(fields.keys() - put.keys(), "")
     return update
-
-
-def _is_rewritten(old: Timer, new: Timer) -> bool:
-    return new.execute_at != old.execute_at or new.fingerprint != old.fingerprint
 
 
 def _moving(timer: Timer) -> Document:
@@ -173,7 +153,7 @@ def from_document(document: Document) -> Timer:
             scalars[place] = int(scalars[place])
     return to_timer(
         [from_id(document["_id"]), *scalars],
-        _decode_progress(document["progress"]),
+        decode_progress(document["progress"]),
         document["spec"],
     )
 
@@ -196,16 +176,9 @@ def to_line(attempt: Attempt) -> list[Any]:
 
 def from_line(timer: str, line: list[Any]) -> Attempt:
     """The attempt that a line tells of."""
-    return Attempt(
-        timer=timer,
-        occurrence=int(line[0]),
-        attempt=int(line[1]),
-        node=line[2],
-        started_at=int(line[3]),
-        finished_at=int(line[4]),
-        next_at=None if line[5] is None else int(line[5]),
-        outcome=_decode_outcome(line[6]),
-    )
+    occurrence, attempt, node, *times, outcome = line
+    whole = (None if at is None else int(at) for at in times)
+    return to_attempt((timer, int(occurrence), int(attempt), node, *whole, decode_outcome(outcome)))
 
 
 def line_id(timer: bytes, occurrence: int, attempt: int) -> bytes:

@@ -7,6 +7,7 @@ where it finds none, in a way that the server must refuse. Who lost is then name
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from bson.binary import UUID_SUBTYPE, Binary
@@ -15,7 +16,8 @@ from pymongo.errors import BulkWriteError, PyMongoError
 
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Timer
-from duetime.stores import Change, Insert, Key
+from duetime.stores import Change, Insert
+from duetime.stores.inserting import Placed, insert_all, owners_of
 from duetime.stores.mongodb.connection import Database, Document, Session
 from duetime.stores.mongodb.documents import (
     HEAVIEST,
@@ -72,28 +74,23 @@ class Writes:
 
     async def _insert_part(self, session: Session, part: Sequence[Insert]) -> list[Timer | None]:
         await self._log(session, [attempt for insert in part for attempt in insert.attempts])
-        answers: list[Timer | None] = [None] * len(part)
-        left = list(enumerate(part))
-        for _ in range(_MOST_TRIES):
+
+        async def way(left: Sequence[Placed]) -> set[int]:
             firsts = _firsts(left)
             if any(insert.events for _, insert in firsts):
-                written = await self._telling.insert(session, firsts)
-            else:
-                written = await self._insert_documents(session, firsts)
-            left = [placed for placed in left if placed[0] not in written]
-            if not left:
-                return answers
-            taken = await self._taken(session, [insert.timer for _, insert in left])
-            for (place, _), owner in zip(left, taken, strict=True):
-                answers[place] = owner
-            left = [placed for placed in left if answers[placed[0]] is None]
-            if not left:
-                return answers
-        raise StoreUnavailable("MongoDB: timers with the same keys come and go all the time")
+                return await self._telling.insert(session, firsts)
+            return await self._insert_documents(session, firsts)
 
-    async def _insert_documents(
-        self, session: Session, placed: Sequence[tuple[int, Insert]]
-    ) -> set[int]:
+        async def owners(timers: Sequence[Timer]) -> list[Timer | None]:
+            return await owners_of(
+                timers,
+                partial(self._reads.get, session=session),
+                partial(self._reads.get_by_key, session=session),
+            )
+
+        return await insert_all(part, [way] * _MOST_TRIES, owners, "MongoDB")
+
+    async def _insert_documents(self, session: Session, placed: Sequence[Placed]) -> set[int]:
         """Insert those whose key and id are free; return their places."""
         documents = [to_document(insert) for _, insert in placed]
         lost: set[int] = set()
@@ -102,12 +99,6 @@ class Writes:
         except BulkWriteError as error:
             lost = _losers(error, _DUPLICATE_KEY)
         return {place for number, (place, _) in enumerate(placed) if number not in lost}
-
-    async def _taken(self, session: Session, timers: Sequence[Timer]) -> list[Timer | None]:
-        keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
-        by_key = await self._reads.get_by_key(keys, session)
-        by_id = await self._reads.get([timer.id for timer in timers], session)
-        return [first or second for first, second in zip(by_key, by_id, strict=True)]
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -156,7 +147,7 @@ class Writes:
         updates = []
         for _, change in part:
             condition = by_id(to_id(change.old.id)) | {"version": change.old.version}
-            update = to_update(change.old, change.new)
+            update = to_update(change)
             line = to_line(change.attempt) if change.attempt else None
             if change.old.id in moved:
                 update["$set"] |= {"has_log": True, "log": [line] if line else []}
@@ -232,7 +223,7 @@ class Writes:
             await self._events.delete_many({"_id": {"$in": known}})
 
 
-def _firsts(placed: Sequence[tuple[int, Insert]]) -> list[tuple[int, Insert]]:
+def _firsts(placed: Sequence[Placed]) -> list[Placed]:
     """Of those with the same id or key only the first: the others are not even tried."""
     seen: set[object] = set()
     firsts = []

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
+from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Record, Waking
 from duetime.stores.codec import decode_event
 from duetime.stores.mysql.literals import in_shards, listed, text, uuid, uuids
-from duetime.stores.mysql.rows import NAMES, attempt_of, id_of, timer_of, waking_of
+from duetime.stores.mysql.rows import NAMES, attempt_of, timer_of, waking_of
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import portions
 
@@ -15,9 +16,6 @@ from duetime.stores.portions import portions
 _LONGEST = 1_000
 _FEW = 64
 _PORTION = 16 * 1024 * 1024
-
-_NIL = "00000000-0000-0000-0000-000000000000"
-_LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 # Found in the one and read from the other, in this order, whatever the planner thinks of it.
 WHOLE = f"SELECT {NAMES}, s.progress, t.spec FROM timers t STRAIGHT_JOIN states s ON s.id = t.id"
@@ -54,7 +52,7 @@ async def _portions(session: Session, asked: list[str]) -> Sequence[list[str]]:
     weights: dict[str, int] = {}
     for part in portions(asked, len, heaviest=_PORTION, longest=_LONGEST):
         rows = await session.rows(weighing(part))
-        weights.update((id_of(id_), weight) for id_, weight in rows)
+        weights.update((ids.from_bytes(id_), weight) for id_, weight in rows)
     return list(portions(weights, weights.__getitem__, heaviest=_PORTION, longest=_LONGEST))
 
 
@@ -99,7 +97,7 @@ def waking(shards: Collection[int], after: Due | None, before: Millis, limit: in
     if after is not None:
         # As two stretches: a comparison of pairs would be read from the start of its time.
         at, id_ = after
-        behind = f"wake_at = {at} AND id > {uuid(bound(id_))}"
+        behind = f"wake_at = {at} AND id > {uuid(ids.bound(id_))}"
         where = f"({behind} AND {where} OR wake_at > {at} AND {where})"
     return (
         "SELECT wake_at, id, version, weight, status FROM states FORCE INDEX (states_due) "
@@ -109,7 +107,9 @@ def waking(shards: Collection[int], after: Due | None, before: Millis, limit: in
 
 async def scan(session: Session, after: str | None, limit: int) -> list[Timer]:
     """Every timer, by id: as many as make up one answer."""
-    lines = {id_of(id_): weight for id_, weight in await session.rows(scanning(after, limit))}
+    lines = {
+        ids.from_bytes(id_): weight for id_, weight in await session.rows(scanning(after, limit))
+    }
     for part in portions(lines, lines.__getitem__, heaviest=_PORTION, longest=_LONGEST):
         rows = await session.rows(f"{getting(part)} ORDER BY t.id")
         # None, if all of them were dropped meanwhile: that is not the end.
@@ -121,7 +121,7 @@ def scanning(after: str | None, limit: int) -> str:
     """The statement that reads on from an id: what comes, and how heavy it is."""
     return (
         "SELECT id, weight FROM states FORCE INDEX (PRIMARY) "
-        f"WHERE id > {uuid(bound(after or ''))} ORDER BY id LIMIT {limit}"
+        f"WHERE id > {uuid(ids.bound(after or ''))} ORDER BY id LIMIT {limit}"
     )
 
 
@@ -162,7 +162,7 @@ def reading_events(shards: Collection[int], after: str | None, limit: int) -> st
     """The statement that reads events."""
     return (
         "SELECT body FROM events FORCE INDEX (PRIMARY) "
-        f"WHERE id > {uuid(bound(after or ''))}{in_shards(shards)} ORDER BY id LIMIT {limit}"
+        f"WHERE id > {uuid(ids.bound(after or ''))}{in_shards(shards)} ORDER BY id LIMIT {limit}"
     )
 
 
@@ -175,13 +175,6 @@ async def records(session: Session, kind: str) -> list[Record]:
         Record(kind=kind, name=name.decode(), version=version, data=data)
         for name, version, data in rows
     ]
-
-
-def bound(id_: str) -> str:
-    """An id to compare with. A text that is none may still say where to go on: at either end."""
-    if known := uuids([id_]):
-        return known[0]
-    return _NIL if id_ < "0" else _LAST
 
 
 def _parts(items: list[tuple[str, str, str]], size: int) -> Iterator[list[tuple[str, str, str]]]:

@@ -3,11 +3,12 @@
 So a search that must sort its matches does not carry their payloads through the sorting.
 """
 
+from duetime import ids
 from duetime.clock import Millis
 from duetime.stores import Page, Query
 from duetime.stores.codec import prefix_end
 from duetime.stores.mysql.literals import text, uuid
-from duetime.stores.mysql.reads import WHOLE, bound
+from duetime.stores.mysql.reads import WHOLE
 from duetime.stores.mysql.rows import timer_of
 from duetime.stores.mysql.session import Session
 
@@ -60,11 +61,11 @@ def _behind(query: Query, after: tuple[Millis, str], id_: str) -> list[str]:
     sign = "<" if query.descending else ">"
     place = f"t.{query.sort}"
     conditions = [
-        f"({place} {sign} {at} OR {place} = {at} AND {id_} {sign} {uuid(bound(last))})",
+        f"({place} {sign} {at} OR {place} = {at} AND {id_} {sign} {uuid(ids.bound(last))})",
         f"{place} {sign}= {at}",
     ]
     if query.sort == "created_at":  # once more for the index of ids
-        edge = _first_id(at + 1 if query.descending else at)
+        edge = ids.first_at(at + 1 if query.descending else at)
         conditions.append(f"{id_} {sign}= {uuid(edge)}")
     return conditions
 
@@ -91,7 +92,7 @@ def _conditions(query: Query) -> list[str]:
     # The same once more for the index of ids, which begin with the time of creation.
     for sign, at in ((">=", query.created_after), ("<", query.created_before)):
         if at is not None:
-            conditions.append(f"{'s' if query.status else 't'}.id {sign} {uuid(_first_id(at))}")
+            conditions.append(f"{'s' if query.status else 't'}.id {sign} {uuid(ids.first_at(at))}")
     if query.status is not None:
         conditions.append(f"s.tenant = {text(query.tenant)}")
         conditions.append(f"s.status = {text(query.status.value)}")
@@ -101,9 +102,3 @@ def _conditions(query: Query) -> list[str]:
             f"AND tag = {text(query.tag)})"
         )
     return conditions
-
-
-def _first_id(at: Millis) -> str:
-    """The least id that was made at this time."""
-    digits = f"{min(max(at, 0), 2**48 - 1):012x}"
-    return f"{digits[:8]}-{digits[8:]}-0000-0000-000000000000"

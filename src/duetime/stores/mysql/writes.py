@@ -10,19 +10,21 @@ tried again: as if it had come a little later.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from asyncmy import errors
 
+from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Timer
-from duetime.stores import Change, Insert, Key, Record
+from duetime.stores import Change, Insert, Record
+from duetime.stores.inserting import Way, insert_all, owners_of
 from duetime.stores.mysql import reads, statements
 from duetime.stores.mysql.errors import DUPLICATE, ENTANGLED, number_of
 from duetime.stores.mysql.literals import data, in_shards, listed, text, uuid, uuids
-from duetime.stores.mysql.rows import id_of
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import portions
 from duetime.stores.waves import waves
@@ -97,28 +99,36 @@ class _Changed(msgspec.Struct):
         return sum(map(len, rows)) + len(rows) + 64
 
 
+_InsertPart: TypeAlias = Callable[[Session, Sequence[_New]], Awaitable[set[int]]]
+
+
 # Inserting ------------------------------------------------------------------------------------
 
 
 async def insert(session: Session, inserts: Sequence[Insert]) -> list[Timer | None]:
     """Store timers: per timer None, or the one that was there."""
-    answers: list[Timer | None] = [None] * len(inserts)
-    left = [_New.of(place, each) for place, each in enumerate(inserts)]
-    _check_sizes(session, left)
+    rows = [_New.of(place, each) for place, each in enumerate(inserts)]
+    _check_sizes(session, rows)
     await _log(session, inserts)
-    ways = (_insert_whole, *[_insert_with_care] * _MOST_TRIES)
-    for way in ways:
-        written: set[int] = set()
-        for part in _split(session, _firsts(left)):
-            written |= await way(session, part)
-        left = [new for new in left if new.place not in written]
-        taken = await _taken(session, [new.timer for new in left])
-        for new, timer in zip(left, taken, strict=True):
-            answers[new.place] = timer
-        left = [new for new in left if answers[new.place] is None]
-        if not left:
-            return answers
-    raise StoreUnavailable("MySQL: timers with the same keys come and go all the time")
+
+    def by(insert_part: _InsertPart) -> Way:
+        return lambda left: _insert_by(insert_part, session, [rows[place] for place, _ in left])
+
+    async def owners(timers: Sequence[Timer]) -> list[Timer | None]:
+        return await owners_of(
+            timers, partial(reads.get, session), partial(reads.get_by_key, session)
+        )
+
+    ways = (by(_insert_whole), *[by(_insert_with_care)] * _MOST_TRIES)
+    return await insert_all(inserts, ways, owners, "MySQL")
+
+
+async def _insert_by(insert_part: _InsertPart, session: Session, left: Sequence[_New]) -> set[int]:
+    """Insert part by part; return the places of those that were stored."""
+    written: set[int] = set()
+    for part in _split(session, _firsts(left)):
+        written |= await insert_part(session, part)
+    return written
 
 
 async def _insert_whole(session: Session, part: Sequence[_New]) -> set[int]:
@@ -182,13 +192,6 @@ async def _log(session: Session, inserts: Sequence[Insert]) -> None:
         await session.ask(*statements.logging(part, session.dialect))
 
 
-async def _taken(session: Session, timers: Sequence[Timer]) -> list[Timer | None]:
-    keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
-    by_key = await reads.get_by_key(session, keys)
-    by_id = await reads.get(session, [timer.id for timer in timers])
-    return [first or second for first, second in zip(by_key, by_id, strict=True)]
-
-
 # Changing -------------------------------------------------------------------------------------
 
 
@@ -206,11 +209,11 @@ async def apply(session: Session, changes: Sequence[Change]) -> list[bool]:
 
 
 async def _apply_part(session: Session, part: Sequence[_Changed]) -> list[int]:
-    ids = [each.change.old.id for each in part]
+    wanted = [each.change.old.id for each in part]
 
     async def work() -> list[int]:
-        _, locked = await session.ask(b"BEGIN", statements.locking(ids))
-        versions = {id_of(id_): version for id_, version in locked.rows}
+        _, locked = await session.ask(b"BEGIN", statements.locking(wanted))
+        versions = {ids.from_bytes(id_): version for id_, version in locked.rows}
         winners = [
             each for each in part if versions.get(each.change.old.id) == each.change.old.version
         ]
@@ -286,7 +289,7 @@ async def purge(session: Session, shards: Collection[int], before: Millis, limit
         if not found.rows:
             await session.ask(b"COMMIT")
             return 0
-        theirs = listed(uuid(id_of(id_)) for (id_,) in sorted(found.rows))
+        theirs = listed(uuid(ids.from_bytes(id_)) for (id_,) in sorted(found.rows))
         await session.ask(
             f"DELETE FROM attempts WHERE timer IN {theirs}",
             f"DELETE FROM tags WHERE timer IN {theirs}",

@@ -4,12 +4,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import asyncpg
-import msgspec
 
+from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Outcome, Progress, Status, Timer
+from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Due, Key, Page, Query, Record, Waking
-from duetime.stores.codec import SCALARS, decode_event, prefix_end, to_timer
+from duetime.stores.codec import (
+    SCALARS,
+    decode_event,
+    decode_outcome,
+    decode_progress,
+    prefix_end,
+    to_attempt,
+    to_timer,
+)
 from duetime.stores.portions import portions
 from duetime.stores.postgres.values import escaped, escaped_or_none, unescaped, uuids
 
@@ -25,7 +33,6 @@ _PORTION = 16 * 1024 * 1024
 MOST_COUNTED = 1_000_000
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
-_NIL = "00000000-0000-0000-0000-000000000000"
 
 _IN_STATES = frozenset({"version", "status", "wake_at", "updated_at", "executed_at"})
 _NAMES = ", ".join(
@@ -36,9 +43,6 @@ _TEXTS = tuple(SCALARS.index(name) for name in ("tenant", "group", "timer_id"))
 
 _STATUS = SCALARS.index("status")
 _STATUSES = {status.value: status for status in Status}
-
-_decode_progress = msgspec.json.Decoder(Progress).decode
-_decode_outcome = msgspec.json.Decoder(Outcome).decode
 
 
 class Reads:
@@ -119,7 +123,7 @@ class Reads:
     ) -> list[Waking]:
         """What wakes up until then, in order."""
         wake_at, id_ = after or (_EARLIEST, "")
-        values: list[Any] = [before, wake_at, _bound(id_), limit]
+        values: list[Any] = [before, wake_at, ids.bound(id_), limit]
         rows = await connection.fetch(
             self.waking(shards), *values, *(() if shards is None else (shards,))
         )
@@ -157,10 +161,10 @@ class Reads:
         if query.after is not None:
             sign = "<" if query.descending else ">"
             at, id_ = query.after
-            last = f"({asked.value(at)}, {asked.value(_bound(id_))}::uuid)"
+            last = f"({asked.value(at)}, {asked.value(ids.bound(id_))}::uuid)"
             conditions.append(f"(t.{query.sort}, t.id) {sign} {last}")
             if query.sort == "created_at":  # once more for the index of ids
-                edge = _first_id(at + 1 if query.descending else at)
+                edge = ids.first_at(at + 1 if query.descending else at)
                 conditions.append(f"t.id {sign}= {asked.value(edge)}::uuid")
         if query.descending:
             sort = ", ".join(f"{column} DESC" for column in sort.split(", "))
@@ -207,7 +211,7 @@ class Reads:
         # The same once more for the index of ids, which begin with the time of creation.
         for sign, at in ((">=", query.created_after), ("<", query.created_before)):
             if at is not None:
-                conditions.append(f"t.id {sign} {asked.value(_first_id(at))}::uuid")
+                conditions.append(f"t.id {sign} {asked.value(ids.first_at(at))}::uuid")
         if query.status is not None:
             conditions.append(f"s.tenant = {asked.value(escaped(query.tenant))}")
             # Not a parameter: only so does the planner know which partial index will do.
@@ -224,7 +228,7 @@ class Reads:
         self, connection: asyncpg.Connection, after: str | None, limit: int
     ) -> list[Timer]:
         """Every timer, by id: as many as make up one answer."""
-        rows = await connection.fetch(self.scanning, _bound(after or ""), limit)
+        rows = await connection.fetch(self.scanning, ids.bound(after or ""), limit)
         return [_to_timer(row) for row in rows]
 
     async def attempts(
@@ -239,16 +243,7 @@ class Reads:
             return []
         rows = await connection.fetch(self.reading_attempts, timer, *(after or (-1, 0)), limit)
         return [
-            Attempt(
-                timer=timer,
-                occurrence=row[0],
-                attempt=row[1],
-                node=unescaped(row[2]),
-                started_at=row[3],
-                finished_at=row[4],
-                next_at=row[5],
-                outcome=_decode_outcome(row[6]),
-            )
+            to_attempt((timer, *row[:2], unescaped(row[2]), *row[3:6], decode_outcome(row[6])))
             for row in rows
         ]
 
@@ -256,7 +251,7 @@ class Reads:
         self, connection: asyncpg.Connection, shards: bytes | None, after: str | None, limit: int
     ) -> list[Event]:
         """What is still to be told, by id."""
-        values: list[Any] = [_bound(after or ""), limit]
+        values: list[Any] = [ids.bound(after or ""), limit]
         rows = await connection.fetch(
             self.reading_events(shards), *values, *(() if shards is None else (shards,))
         )
@@ -295,25 +290,12 @@ def _to_timer(row: asyncpg.Record) -> Timer:
     for place in _TEXTS:
         scalars[place] = unescaped(scalars[place])
     scalars[_STATUS] = _STATUSES[scalars[_STATUS]]
-    return to_timer(scalars, _decode_progress(row[-2]), row[-1])
+    return to_timer(scalars, decode_progress(row[-2]), row[-1])
 
 
 def _in_shards(shards: bytes | None, place: int) -> str:
     """The condition on the shard: a look at one bit, however many shards are asked for."""
     return "" if shards is None else f" AND get_bit(${place}::bytea, shard) = 1"
-
-
-def _bound(id_: str) -> str:
-    """An id to compare with. A text that is none may still say where to go on: at either end."""
-    if uuids([id_]):
-        return id_
-    return _NIL if id_ < "0" else "ffffffff-ffff-ffff-ffff-ffffffffffff"
-
-
-def _first_id(at: Millis) -> str:
-    """The least id that was made at this time."""
-    text = f"{min(max(at, 0), 2**48 - 1):012x}"
-    return f"{text[:8]}-{text[8:]}-0000-0000-000000000000"
 
 
 def _parts(items: list[tuple[str, str, str]], size: int) -> Iterator[list[tuple[str, str, str]]]:

@@ -8,16 +8,17 @@ the other, and neither for ever.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import asyncpg
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Timer
-from duetime.stores import Change, Insert, Key, Record
+from duetime.stores import Change, Insert, Record
 from duetime.stores.codec import progress_text, to_json
+from duetime.stores.inserting import Placed, insert_all, owners_of
 from duetime.stores.postgres import statements
 from duetime.stores.postgres.reads import FINISHED, Reads
 from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
@@ -50,30 +51,24 @@ class Writes:
     async def _insert_part(
         self, connection: asyncpg.Connection, part: Sequence[Insert]
     ) -> list[Timer | None]:
-        answers: list[Timer | None] = [None] * len(part)
-        left = list(enumerate(part))
-        for _ in range(_MOST_TRIES):
-            written = await self._insert_rows(connection, left)
-            left = [placed for placed in left if placed[0] not in written]
-            if not left:
-                return answers
-            for place, taken in zip(
-                [place for place, _ in left],
-                await self._taken(connection, [insert.timer for _, insert in left]),
-                strict=True,
-            ):
-                answers[place] = taken
-            left = [placed for placed in left if answers[placed[0]] is None]
-            if not left:
-                return answers
-        raise StoreUnavailable("PostgreSQL: timers with the same keys come and go all the time")
+        async def way(left: Sequence[Placed]) -> set[int]:
+            return await self._insert_rows(connection, left)
+
+        async def owners(timers: Sequence[Timer]) -> list[Timer | None]:
+            return await owners_of(
+                timers,
+                partial(self._reads.get, connection),
+                partial(self._reads.get_by_key, connection),
+            )
+
+        return await insert_all(part, [way] * _MOST_TRIES, owners, "PostgreSQL")
 
     async def _insert_rows(
-        self, connection: asyncpg.Connection, placed: Sequence[tuple[int, Insert]]
+        self, connection: asyncpg.Connection, placed: Sequence[Placed]
     ) -> set[int]:
         """Insert those whose key and id are free; return their places."""
         # Of two with one id, the second is not even tried: it would pass for the first.
-        firsts: dict[str, tuple[int, Insert]] = {}
+        firsts: dict[str, Placed] = {}
         for place, insert in placed:
             firsts.setdefault(insert.timer.id, (place, insert))
         placed = sorted(firsts.values(), key=lambda each: _key(each[1].timer))
@@ -110,14 +105,6 @@ class Writes:
         return statements.inserting(
             self._schema, has_tags=has_tags, has_attempts=has_attempts, has_events=has_events
         )
-
-    async def _taken(
-        self, connection: asyncpg.Connection, timers: Sequence[Timer]
-    ) -> list[Timer | None]:
-        keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
-        by_key = await self._reads.get_by_key(connection, keys)
-        by_id = await self._reads.get(connection, [timer.id for timer in timers])
-        return [first or second for first, second in zip(by_key, by_id, strict=True)]
 
     # Changing ---------------------------------------------------------------------------------
 

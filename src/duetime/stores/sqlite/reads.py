@@ -19,14 +19,13 @@ from duetime.stores import Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import (
     SCALARS,
     decode_attempts,
-    decode_events,
-    decode_rows,
     prefix_end,
     to_attempt,
     to_json,
     to_timer,
 )
 from duetime.stores.portions import portions
+from duetime.stores.sqlite.rows import decode_events, decode_rows
 from duetime.stores.sqlite.values import LONGEST, fill_up, parts, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.

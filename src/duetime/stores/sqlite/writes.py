@@ -22,14 +22,13 @@ from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Insert, Key, Record
 from duetime.stores.codec import (
-    ATTEMPT_COLUMNS,
     COLUMNS,
-    attempt_columns,
     progress_text,
     to_columns,
     to_json,
 )
 from duetime.stores.sqlite.reads import FINISHED, get, get_by_key, in_shards
+from duetime.stores.sqlite.rows import ATTEMPT_COLUMNS, attempt_columns
 from duetime.stores.sqlite.values import fill_up, parts, values_list
 from duetime.stores.waves import waves
 
@@ -68,7 +67,7 @@ def _taken(connection: sqlite3.Connection, part: Sequence[Insert]) -> list[Timer
     """Per timer the one that has its key or its id already, in the store or earlier in the part."""
     timers = [insert.timer for insert in part]
     by_id = {timer.id: timer for timer in get(connection, [timer.id for timer in timers]) if timer}
-    keys = [Key(timer.tenant, timer.group, timer.timer_id, timer.shard) for timer in timers]
+    keys = [Key.of(timer) for timer in timers]
     by_key = {
         (timer.tenant, timer.group, timer.timer_id): timer
         for timer in get_by_key(connection, keys)
