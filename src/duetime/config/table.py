@@ -39,7 +39,8 @@ TABLE: tuple[Setting, ...] = (
         "Where timers are stored: sqlite:///relative/path, sqlite:////absolute/path, "
         "postgresql://user:password@host:5432/database, mysql://user:password@host:3306/database, "
         "mongodb://user:password@host1,host2/database?replicaSet=rs, "
-        "cassandra://user:password@host1,host2:9042/keyspace, or dynamodb://region/table",
+        "cassandra://user:password@host1,host2:9042/keyspace, dynamodb://region/table, "
+        "or redis://user:password@host:6379/0",
         "a URL",
         is_secret=True,
     ),

@@ -118,4 +118,4 @@ async def test_a_caller_that_leaves_harms_no_link(redis):
     call.cancel()
     await redis._pool._turns.close()  # all that were under way have ended
     assert redis._pool._idle == [link]
-    assert not await link.is_gone()
+    assert await link.ask("EXISTS", redis._name(f"timer:{timer.id}")) == 1
