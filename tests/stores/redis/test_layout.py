@@ -84,12 +84,20 @@ async def test_heavy_answers_come_in_parts(redis, monkeypatch):
     assert await redis.get_by_key([key_of(timer) for timer in timers]) == timers
 
 
-async def test_two_stores_on_one_server(redis, redis_url):
-    """Each prefix is a database of its own."""
-    other = module.RedisStore(redis._address._replace(prefix=f"{redis._address.prefix}-other"))
-    await other.migrate()
-    await insert(redis, make_timer())
-    assert await other.scan(None, 10) == []
-    await other.close()
-    async with session(redis_url) as client:
-        await client.delete(other._name("schema"))
+@pytest.mark.parametrize("other", [{"prefix": "test_other"}, {"database": 1}])
+async def test_two_stores_on_one_server(own, own_store, other):
+    """Each prefix, and each number, is a database of its own."""
+    beside = module.RedisStore(own_store._address._replace(**other))
+    await beside.migrate()
+    await insert(own_store, make_timer())
+    assert await beside.scan(None, 10) == []
+    await beside.close()
+
+
+async def test_only_the_very_event_is_forgotten(redis):
+    """What another one's id begins with is no id."""
+    timer = make_timer()
+    event = make_event(timer)
+    await redis.insert([Insert(timer, (event,))])
+    await redis.published(["", event.id[:20], f"{event.id}~"])
+    assert await redis.events(ids.ALL_SHARDS, None, 9) == [event]

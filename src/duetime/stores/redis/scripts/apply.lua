@@ -10,7 +10,8 @@ for place = 2, #ARGV do
     if new.spec then redis.call('HSET', row_of(new.id), 'spec', new.spec) end
     move(DUE, stored[2], new.due)
     move(DONE, stored[3], new.done)
-    tell(new.id, new.attempts, new.events)
+    tell(log_of(new.id), new.attempts)
+    tell(EVENTS, new.events)
   end
   answers[place - 1] = is_won and 1 or 0
 end

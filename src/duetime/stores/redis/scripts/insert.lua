@@ -17,7 +17,8 @@ for place = 3, #ARGV do
     redis.call('ZADD', ids_of(new.tenant), 0, new.id)
     move(DUE, nil, new.due)
     move(DONE, nil, new.done)
-    tell(new.id, new.attempts, new.events)
+    tell(log_of(new.id), new.attempts)
+    tell(EVENTS, new.events)
     answers[#answers + 1] = false
   end
   if weight >= heaviest then break end

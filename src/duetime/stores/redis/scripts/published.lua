@@ -1,4 +1,2 @@
 -- published: forgets these events.
-for place = 2, #ARGV do
-  redis.call('ZREMRANGEBYLEX', EVENTS, '[' .. ARGV[place], '(' .. ARGV[place] .. '~')
-end
+for place = 2, #ARGV do forget(EVENTS, ARGV[place]) end

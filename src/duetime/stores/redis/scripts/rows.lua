@@ -17,15 +17,17 @@ local function move(index, old, new)
   if new ~= '' then redis.call('ZADD', index, 0, new) end
 end
 
--- Attempts and events begin with what they are told apart by; '~' comes behind all that follows it.
-local function replace(index, name, text)
-  redis.call('ZREMRANGEBYLEX', index, '[' .. name, '(' .. name .. '~')
-  redis.call('ZADD', index, 0, name .. text)
+-- Attempts and events are JSON behind what they are told apart by: a name, then a brace, and '~' is
+-- behind every brace.
+local function forget(index, name)
+  redis.call('ZREMRANGEBYLEX', index, '[' .. name .. '{', '(' .. name .. '~')
 end
 
-local function tell(id, attempts, events)
-  for _, each in ipairs(attempts) do replace(log_of(id), each[1], each[2]) end
-  for _, each in ipairs(events) do replace(EVENTS, each[1], each[2]) end
+local function tell(index, lines)
+  for _, line in ipairs(lines) do
+    forget(index, line[1])
+    redis.call('ZADD', index, 0, line[1] .. line[2])
+  end
 end
 
 -- Rows of timers until they weigh enough; the last one may be as heavy as it likes.
