@@ -3,6 +3,7 @@
 import pytest
 
 from duetime import ids
+from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.redis import store as module
 from tests.factories import (
@@ -55,6 +56,14 @@ async def test_what_the_user_asked_for_is_written_once(redis, redis_url):
         assert (await redis.get([timer.id]))[0].spec.name == "odd"
         assert await redis.apply([Change(claim.new, with_spec(claim.new, name="new"))]) == [True]
         assert (await redis.get([timer.id]))[0].spec.name == "new"
+
+
+async def test_what_is_dropped_does_not_wake(redis):
+    """Not even a finished timer that had a time to wake at."""
+    await insert(redis, make_timer(status=Status.COMPLETED, wake_at=NOW))
+    assert len(await redis.due(ids.ALL_SHARDS, None, NOW, 9)) == 1
+    assert await redis.purge(ids.ALL_SHARDS, NOW + 1, 9) == 1
+    assert await redis.due(ids.ALL_SHARDS, None, NOW, 9) == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 50])

@@ -103,6 +103,8 @@ async def test_heartbeats_do_not_queue_up_behind_writes(own, impatient):
             asyncio.ensure_future(impatient.insert([Insert(make_timer())]))
             for _ in range(impatient._address.pool_size + 1)
         ]
+        await asyncio.sleep(0)  # they are on their way
+        assert impatient._pool._turns.taken == impatient._address.pool_size
         assert await impatient.records("node") == []
         await client.client_unpause()
     await asyncio.gather(*writes)
