@@ -29,6 +29,11 @@ def not_known(why: str) -> str:
     )
 
 
+def gravest(failures: "list[StoreUnavailable]") -> "StoreUnavailable":
+    """Which of several failures to tell of: one after which a write may still land, if any."""
+    return next((each for each in failures if isinstance(each, Unanswered)), failures[0])
+
+
 class DuetimeError(Exception):
     """Base class of every error that Duetime raises on purpose."""
 

@@ -4,7 +4,7 @@ import pytest
 
 from duetime.errors import UnsupportedQuery
 from duetime.stores import Query
-from duetime.stores.walking import Part, place_of, walk
+from duetime.stores.walking import Part, place_of, scan_shards, walk
 from tests.factories import NOW, make_timer
 
 SHARDS = (1, 2, 3)
@@ -91,3 +91,47 @@ def test_a_place_lies_between_ids():
     assert early < place_of((NOW + 1, "")) < late
     assert early < place_of((NOW, "g")) < late
     assert place_of((NOW, early)) == early
+
+
+def by_shard(timers):
+    return sorted(timers, key=lambda timer: (timer.shard, timer.id))
+
+
+HEAVIEST = 1_000_000
+
+
+async def test_a_scan_goes_through_the_shards_one_after_the_other():
+    """Whatever the shards' order, and wherever it goes on."""
+    order = by_shard(some(20))
+    read = reader(order[::-1])
+    assert await scan_shards(None, 100, [3, 1, 2], read, HEAVIEST) == order
+    for place, timer in enumerate(order):
+        assert await scan_shards(timer.id, 5, SHARDS, read, HEAVIEST) == order[place + 1 :][:5]
+    assert await scan_shards("no id", 100, SHARDS, read, HEAVIEST) == order
+
+
+async def test_a_scan_ends_when_it_has_enough_weight():
+    """With the part that makes it so: none is cut."""
+    timers = by_shard(some(20))
+    heaviest = sum(timer.weight for timer in timers[:4])
+    assert await scan_shards(None, 100, SHARDS, reader(timers), heaviest) == timers[:6]
+    assert await scan_shards(None, 100, SHARDS, reader(timers), 1) == timers[:3]
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_a_scan_does_not_take_what_is_gone_for_the_end(limit):
+    """A part may be empty although more lies behind it: an empty answer would be the end."""
+    timers, is_gone = by_shard(some(20)), set()
+    read_all = reader(timers)
+
+    async def read(shard, place, is_descending, limit):
+        if (shard, place) not in is_gone:  # those that were there have gone by the next look
+            is_gone.add((shard, place))
+            return Part([], is_last=False)
+        return await read_all(shard, place, is_descending, limit)
+
+    found, after = [], None
+    while part := await scan_shards(after, limit, SHARDS, read, HEAVIEST):
+        found += part
+        after = part[-1].id
+    assert found == timers

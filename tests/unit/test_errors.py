@@ -6,7 +6,7 @@ import re
 import pytest
 
 from duetime import errors
-from duetime.errors import DuetimeError, IllegalTransition
+from duetime.errors import DuetimeError, IllegalTransition, StoreUnavailable, Unanswered, gravest
 
 
 def drawn() -> dict[str, str | None]:
@@ -45,3 +45,10 @@ def test_words_of_a_refusal(action: str):
     error = IllegalTransition(action, "completed")
     assert str(error) == f"cannot {action} timer with status 'completed'"
     assert (error.action, error.status) == (action, "completed")
+
+
+def test_the_gravest_failure_is_the_one_that_may_go_on():
+    """If none may, it is the first."""
+    over, other, under_way = StoreUnavailable("a"), StoreUnavailable("b"), Unanswered("c")
+    assert gravest([over, other]) is over
+    assert gravest([over, under_way, other]) is under_way

@@ -1,9 +1,15 @@
-"""Portions: things split by their weight, so that what is read at once fits into memory easily."""
+"""Portions: things split by number or by weight, so that what is done at once is never too much."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
+
+
+def parts(items: Sequence[_Item], longest: int) -> Iterator[Sequence[_Item]]:
+    """Split into parts of so many items at most."""
+    for start in range(0, len(items), longest):
+        yield items[start : start + longest]
 
 
 def portions(

@@ -3,6 +3,8 @@
 Ids begin with the time of creation, so their order is the order of creation. Each shard is read in
 that order, a part at a time, and the shards are merged. Who has looked at many timers and found too
 few gives up: the page says where, and the next one goes on from there.
+
+A scan reads along too, one shard after the other.
 """
 
 import asyncio
@@ -23,7 +25,10 @@ _SHORTEST = 8
 
 
 class Part(NamedTuple):
-    """Some timers of a shard in the order asked for; there may be fewer than the limit."""
+    """Some timers of a shard in the order asked for; there may be fewer than the limit.
+
+    There may be none, though it is not the last: those that were there have gone meanwhile.
+    """
 
     timers: list[Timer]
     is_last: bool  # there is nothing behind them
@@ -61,6 +66,28 @@ async def walk(
         if seen >= most_seen:
             return Page(found, stopped_at=(timer.created_at, timer.id))
     return Page(found)
+
+
+async def scan_shards(
+    after: str | None, limit: int, shards: Collection[int], read: Read, heaviest: int
+) -> list[Timer]:
+    """Timers in the order of (shard, id), behind an id: so many, or until they have this weight.
+
+    None are the end: so a part without any is read again, until there is something behind it.
+    """
+    first = ids.shard_of(after) if after is not None and ids.is_id(after) else 0
+    found: list[Timer] = []
+    weight = 0
+    for shard in sorted(shard for shard in shards if shard >= first):
+        place, is_over = (after if shard == first else None), False
+        while not is_over and len(found) < limit and weight < heaviest:
+            part = await read(shard, place, False, limit - len(found))
+            is_over = part.is_last
+            if part.timers:
+                place = part.timers[-1].id
+                found += part.timers
+                weight += sum(timer.weight for timer in part.timers)
+    return found
 
 
 def place_of(after: tuple[Millis, str]) -> str:

@@ -1,11 +1,12 @@
 """Retention: finished timers end by themselves, with all that is theirs."""
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.model import Kind, Outcome
-from duetime.stores import Change, Insert
+from duetime.model import HttpCallback, Kind, Outcome
+from duetime.stores import Change, Insert, Query
 from duetime.stores.cassandra import reads, writes
 from tests.factories import (
     NOW,
@@ -226,3 +227,22 @@ async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 3
     assert asked
     assert not [statement for statement in asked if "spec" in statement or "heavy" in statement]
+
+
+@pytest.mark.parametrize("limit", [2, 10])
+async def test_what_ends_while_it_is_listed_does_not_end_the_list(cassandra, monkeypatch, limit):
+    """Heavy timers are read after they were found. If these are gone by then, others are not."""
+    callback = HttpCallback(url="https://example.com", payload=Raw(b'"%s"' % (b"x" * 40_000)))
+    timers = [make_timer(shard=7, spec=make_spec(callback=callback)) for _ in range(8)]
+    timers.sort(key=lambda timer: timer.id)
+    await insert(cassandra, *timers)
+    get = cassandra._rooms.reads.get
+    gone = {timer.id for timer in timers[:6]}
+
+    async def get_those_left(wanted):
+        return [None if timer and timer.id in gone else timer for timer in await get(wanted)]
+
+    monkeypatch.setattr(cassandra._rooms.reads, "get", get_those_left)
+    assert await cassandra.scan(None, limit) == timers[6:]
+    page = await cassandra.search(Query(tenant="default", descending=False, limit=limit))
+    assert page.timers == timers[6:]

@@ -11,7 +11,7 @@ from redis.exceptions import BusyLoadingError, ReadOnlyError, ResponseError
 from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import HttpCallback
-from duetime.stores import Change, Insert, Record
+from duetime.stores import Change, Insert, News, Record
 from duetime.stores.opening import Options, open_store
 from duetime.stores.redis.errors import is_answer, meaning
 from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
@@ -32,13 +32,13 @@ async def refused(url, kind=StoreUnavailable, options=Options()):  # noqa: B008
 async def test_a_wrong_password(own):
     """It is named as what is wrong, and not repeated."""
     words = await refused(own.url().replace(own.password, "hunter2"))
-    assert words == "Redis refused the user or the password of DATABASE_URL"
+    assert words == "Redis: the user or the password of DATABASE_URL is wrong"
 
 
 async def test_no_password(own):
     """A server that wants one says so."""
     words = await refused(own.url().replace(f":{own.password}@", ""))
-    assert words == "Redis wants a password, and DATABASE_URL has none"
+    assert words == "Redis: it wants a password, and DATABASE_URL has none"
 
 
 async def test_nobody_there():
@@ -65,7 +65,7 @@ async def test_a_newer_database(redis, redis_url):
     async with session(redis_url) as client:
         await client.set(redis._name("schema"), 2)
     words = await refused(redis_url, ConfigurationError)
-    assert "newer Duetime (schema 2, and this one knows 1)" in words
+    assert "made by a newer Duetime (it is at number 2" in words
 
 
 async def test_tls(own_server):
@@ -81,8 +81,8 @@ async def test_tls(own_server):
 async def test_a_user_with_few_rights(own):
     """Those of the prefix, and of what the store asks, are enough; without them it is told."""
     rights = [
-        *("on", ">p@ss", "~duetime:*", "+@read", "+@write", "+@scripting", "+select"),
-        *("+client", "+info", "+ping", "+config|get"),
+        *("on", ">p@ss", "~duetime:*", "&duetime:*", "+@read", "+@write", "+@scripting"),
+        *("+@pubsub", "+select", "+client", "+info", "+ping", "+config|get"),
     ]
     async with session(own.url()) as client:
         await client.execute_command("ACL", "SETUSER", "timers", *rights)
@@ -92,6 +92,7 @@ async def test_a_user_with_few_rights(own):
     timer = make_timer()
     await insert(store, timer)
     assert await store.get([timer.id]) == [timer]
+    await store.announce(News(is_about_nodes=True))
     await store.close()
     assert "may not do that" in await refused(f"{url}?prefix=other")
 
@@ -101,10 +102,10 @@ async def test_a_user_with_few_rights(own):
     [
         (BusyLoadingError("LOADING"), "still reading its file", True),
         (ReadOnlyError("READONLY"), "is a replica", True),
-        (ResponseError("MISCONF"), "Redis: MISCONF", True),
-        (TimeoutError(), "did not answer in time", False),
-        (redis.exceptions.ConnectionError("Connection closed"), "Redis: Connection closed", False),
-        (OSError(), "Redis: OSError", False),
+        (ResponseError("MISCONF"), "MISCONF", True),
+        (TimeoutError(), "no answer in time", False),
+        (redis.exceptions.ConnectionError("Connection closed"), "Connection closed", False),
+        (OSError(), "OSError", False),
     ],
 )
 def test_what_the_server_says_is_over(error, words, is_over):
@@ -128,7 +129,7 @@ async def test_a_server_without_memory_takes_no_new_timers(own_server):
     inserting = [store.insert([Insert(timer)]) for timer in timers]
     answers = await asyncio.gather(*inserting, return_exceptions=True)
     refusals = [str(answer) for answer in answers if isinstance(answer, StoreUnavailable)]
-    assert set(refusals) == {"Redis has no memory left: raise its maxmemory"}
+    assert set(refusals) == {"Redis: it has no memory left: raise its maxmemory"}
     stored = [timer for timer in await store.get([timer.id for timer in timers]) if timer]
     assert len(stored) == len(timers) - len(refusals)
     assert len(await store.due(ids.ALL_SHARDS, None, 2 * NOW, 100)) == len(stored)

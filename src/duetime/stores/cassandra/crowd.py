@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duetime.stores.cassandra.session import Row, Session
+from duetime.stores.portions import parts
 
 LONGEST = 50  # shards in one request
 
@@ -47,9 +48,8 @@ class Crowd:
 
     def _begin(self, question: _Question) -> None:
         askers = list(self._asking.pop(question).items())
-        for start in range(0, len(askers), LONGEST):
-            part = dict(askers[start : start + LONGEST])
-            task = asyncio.create_task(self._answer(question, part))
+        for part in parts(askers, LONGEST):
+            task = asyncio.create_task(self._answer(question, dict(part)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

@@ -1,8 +1,6 @@
 """What Cassandra, its driver and the network throw, as the contract wants it."""
 
-import contextlib
 import struct
-from collections.abc import Iterator
 
 import cassandra
 from cassandra.cluster import NoHostAvailable
@@ -10,7 +8,7 @@ from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import ErrorMessage, OverloadedErrorMessage
 
-from duetime.errors import StoreUnavailable
+from duetime.stores.translation import translating
 
 _UNWRITABLE = (struct.error, UnicodeError, OverflowError)  # a value that no column can hold
 
@@ -66,10 +64,4 @@ def may_have_begun(error: BaseException) -> bool:
     return not isinstance(error, _REFUSALS)
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Let no error of the engine's own out."""
-    try:
-        yield
-    except ENGINE_ERRORS as error:
-        raise StoreUnavailable(f"Cassandra: {meaning(error)}") from error
+translated = translating("Cassandra", ENGINE_ERRORS, meaning)

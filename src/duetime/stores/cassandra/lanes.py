@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from duetime.clock import Millis
-from duetime.errors import StoreUnavailable, Unanswered
+from duetime.errors import StoreUnavailable, gravest
 from duetime.stores.cassandra.lane import Capacity, Lane
 from duetime.stores.cassandra.pieces import Piece
 from duetime.stores.cassandra.session import Session
@@ -50,7 +50,7 @@ class Lanes:
 
         await asyncio.gather(*(write(shard, places) for shard, places in by_shard.items()))
         if errors:
-            raise next((each for each in errors if isinstance(each, Unanswered)), errors[0])
+            raise gravest(errors)
         return answers
 
     async def idle(self) -> None:

@@ -34,8 +34,8 @@ from duetime.stores.cassandra.session import Row, Session
 from duetime.stores.cassandra.shards import Shards
 from duetime.stores.cassandra.stretch import Patience, Stretch
 from duetime.stores.codec import decode_event
-from duetime.stores.portions import portions
-from duetime.stores.walking import Part, walk
+from duetime.stores.portions import parts
+from duetime.stores.walking import Part, scan_shards, walk
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")
@@ -117,27 +117,27 @@ class Reads:
 
     async def get(self, wanted: Sequence[str]) -> list[Timer | None]:
         """Timers by id, None where there is none."""
-        parts = _by_shard([(ids.shard_of(id_), id_) for id_ in wanted if ids.is_id(id_)])
+        by_shard = _by_shard([(ids.shard_of(id_), id_) for id_ in wanted if ids.is_id(id_)])
         found: dict[str, Timer] = {}
 
-        async def read(shard: int, part: list[str]) -> None:
+        async def read(shard: int, part: Sequence[str]) -> None:
             for id_, state, light, heavy in await self._run(GET, (shard, part)):
                 if state is not None:
                     found[id_] = to_timer(state, heavy if light is None else light)
 
-        await _all(read, parts)
+        await _all(read, by_shard)
         return [found.get(id_) for id_ in wanted]
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         """Timers by key, None where there is none."""
-        parts = _by_shard([(key.shard, key_of(key)) for key in keys])
+        by_shard = _by_shard([(key.shard, key_of(key)) for key in keys])
         owners: dict[tuple[int, str], str] = {}
 
-        async def read(shard: int, part: list[str]) -> None:
+        async def read(shard: int, part: Sequence[str]) -> None:
             for key, timer in await self._run(GET_KEYS, (shard, part)):
                 owners[shard, key] = timer
 
-        await _all(read, parts)
+        await _all(read, by_shard)
         return await self.get([owners.get((key.shard, key_of(key)), "") for key in keys])
 
     # What is due ------------------------------------------------------------------------------
@@ -210,21 +210,7 @@ class Reads:
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Every timer there is, shard by shard."""
-        first = ids.shard_of(after) if after is not None and ids.is_id(after) else 0
-        place = after
-        timers: list[Timer] = []
-        for shard in sorted(await self._shards.read()):
-            if shard < first:
-                continue
-            if len(timers) >= limit or sum(timer.weight for timer in timers) >= _PORTION:
-                break
-            part = await self._part(
-                shard, place if shard == first else None, False, limit - len(timers)
-            )
-            timers += part.timers
-            if not part.is_last:
-                break
-        return timers
+        return await scan_shards(after, limit, await self._shards.read(), self._part, _PORTION)
 
     async def _part(
         self,
@@ -233,24 +219,34 @@ class Reads:
         is_descending: bool,  # noqa: FBT001 - as a walk asks
         limit: int,
     ) -> Part:
-        """Some timers of a shard; the heavy ones are read one by one, and only a few of them."""
+        """Some timers of a shard; the heavy ones are read one by one, and only a few of them.
+
+        None only if there are no more. Heavy ones may have expired between the two reads, so it
+        goes on behind them.
+        """
         statement, first, last = (DOWNWARDS, _LAST, "") if is_descending else (UPWARDS, "", _LAST)
         begin = Due(0, first if place is None else place)
         stretch = self._stretch(statement, TRUTH, shard, begin, Due(0, last))
         rows: list[Row] = []
-        while not rows and not stretch.is_over:
-            rows = await stretch.read(limit)
-        heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
-        read = {timer.id: timer for timer in await self.get(heavy) if timer}
-        timers: list[Timer] = []
-        for _, id_, state, spec in rows:
-            if spec is not None:
-                timers.append(to_timer(state, spec))
-            elif id_ in read:
-                timers.append(read[id_])
-            elif id_ not in heavy:
-                return Part(timers, is_last=False)  # the rest would be too much at once
-        return Part(timers, stretch.is_over)
+        while True:
+            while not rows and not stretch.is_over:
+                rows = await stretch.read(limit)
+            heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
+            read = {timer.id: timer for timer in await self.get(heavy) if timer}
+            timers: list[Timer] = []
+            rest: list[Row] = []
+            for number, (_, id_, state, spec) in enumerate(rows):
+                if spec is not None:
+                    timers.append(to_timer(state, spec))
+                elif id_ in read:
+                    timers.append(read[id_])
+                elif id_ not in heavy:
+                    rest = rows[number:]  # which would be too much at once
+                    break
+            is_last = not rest and stretch.is_over
+            if timers or is_last:
+                return Part(timers, is_last)
+            rows = rest
 
     # The rest ---------------------------------------------------------------------------------
 
@@ -281,8 +277,7 @@ class Reads:
             is_over = len(endless) < _LIFETIMES_AT_ONCE
         oldest = numbers[-limit:]
         lines: list[tuple[int, str]] = []
-        for start in range(0, len(oldest), _LINES_AT_ONCE):
-            part = oldest[start : start + _LINES_AT_ONCE]
+        for part in parts(oldest, _LINES_AT_ONCE):
             lines += [(n, body) for n, body in await self._run(LINES, (shard, timer, part))]
         return lines
 
@@ -292,13 +287,13 @@ class Reads:
             return []
         in_use = [shard for shard in await self._shards.read() if shard in shards]
         end = Due(0, _LAST)
-        parts = await asyncio.gather(
+        found = await asyncio.gather(
             *(
                 self._rows(self._stretch(EVENTS, EVENT, shard, Due(0, after or ""), end), limit)
                 for shard in in_use
             )
         )
-        rows = heapq.nsmallest(limit, (row for part in parts for row in part))
+        rows = heapq.nsmallest(limit, (row for rows in found for row in rows))
         return [decode_event(body) for _, _, body in rows]
 
     async def ended(self, shards: Collection[int], before: Millis, limit: int) -> list[Ended]:
@@ -311,9 +306,9 @@ class Reads:
             for shard in await self._shards.read()
             if shard in shards
         ]
-        parts = await asyncio.gather(*(self._rows(stretch, limit) for stretch in stretches))
+        found = await asyncio.gather(*(self._rows(stretch, limit) for stretch in stretches))
         doomed: list[str] = []
-        for stretch, rows in zip(stretches, parts, strict=True):
+        for stretch, rows in zip(stretches, found, strict=True):
             taken = rows[: limit - len(doomed)]
             doomed += [id_ for _, id_ in taken]
             if len(taken) == len(rows):
@@ -327,7 +322,7 @@ class Reads:
         """What is left of these timers, without what they carry."""
         found: list[Ended] = []
 
-        async def read(shard: int, part: list[str]) -> None:
+        async def read(shard: int, part: Sequence[str]) -> None:
             rows = await self._run(GET_STATES, (shard, part))
             found.extend(to_ended(state) for (state,) in rows if state is not None)
 
@@ -352,19 +347,16 @@ def _kinds(head: Due | None) -> tuple[int, ...]:
     return (DUE,) if head is None else (DUE, LATE)
 
 
-def _by_shard(items: Sequence[tuple[int, ItemT]]) -> list[tuple[int, list[ItemT]]]:
+def _by_shard(items: Sequence[tuple[int, ItemT]]) -> list[tuple[int, Sequence[ItemT]]]:
     """Items by their shards, so many at a time."""
     by_shard: dict[int, dict[ItemT, None]] = {}
     for shard, item in items:
         by_shard.setdefault(shard, {})[item] = None
-    return [
-        (shard, part)
-        for shard, own in by_shard.items()
-        for part in portions(own, lambda _: 0, heaviest=1, longest=_LONGEST)
-    ]
+    return [(shard, part) for shard, own in by_shard.items() for part in parts(list(own), _LONGEST)]
 
 
 async def _all(
-    read: Callable[[int, list[ItemT]], Awaitable[None]], parts: Sequence[tuple[int, list[ItemT]]]
+    read: Callable[[int, Sequence[ItemT]], Awaitable[None]],
+    by_shard: Sequence[tuple[int, Sequence[ItemT]]],
 ) -> None:
-    await asyncio.gather(*(read(shard, part) for shard, part in parts))
+    await asyncio.gather(*(read(shard, part) for shard, part in by_shard))

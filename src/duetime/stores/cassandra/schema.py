@@ -16,7 +16,7 @@ from cassandra import InvalidRequest, OperationTimedOut, ReadTimeout, Unauthoriz
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.session import in_keyspace
-from duetime.stores.schema import Migration
+from duetime.stores.schema import Migration, check_not_newer, check_steps
 
 # How many copies of each row there are, unless somebody says otherwise.
 COPIES = 3
@@ -38,18 +38,9 @@ def migrate(
         _make_keyspace(session, address)
     newest = _newest(session, keyspace, known) if is_there or not must_exist else 0
     if must_exist:
-        _check_up_to_date(keyspace, newest, known)
+        check_steps(f"the keyspace {keyspace}", newest, known[-1].number)
     if newest < known[-1].number:
         _make_tables(session, keyspace, [step for step in known if step.number > newest])
-
-
-def _check_up_to_date(keyspace: str, newest: int, known: list[Migration]) -> None:
-    if newest == 0:
-        raise ConfigurationError(f"there are no timers in the keyspace {keyspace}: name another")
-    if newest < known[-1].number:
-        raise ConfigurationError(
-            f"the keyspace {keyspace} was made by an older Duetime: run duetime migrate on it first"
-        )
 
 
 def _make_keyspace(session: Any, address: Address) -> None:
@@ -82,11 +73,7 @@ def _newest(session: Any, keyspace: str, known: list[Migration]) -> int:
     except InvalidRequest:  # there is no such table
         return 0
     newest, oldest = (max((row[place] for row in rows), default=0) for place in (0, 1))
-    if oldest > known[-1].number:
-        raise ConfigurationError(
-            f"the keyspace {keyspace} was made by a newer Duetime (it is at number {newest}, for "
-            f"programs that know {oldest}; this one knows {known[-1].number}): upgrade Duetime"
-        )
+    check_not_newer(f"the keyspace {keyspace}", newest, oldest, known[-1].number)
     return int(newest)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from duetime.stores import Due
 from duetime.stores.cassandra.rows import BEGINNING
 from duetime.stores.cassandra.session import Session
+from duetime.stores.portions import parts
 
 _READ = "SELECT shard, head_at, head_id FROM duetime.shards WHERE everything = 0"
 _OPEN = "INSERT INTO duetime.shards (everything, shard) VALUES (0, ?)"
@@ -55,8 +56,7 @@ class Shards:
             if not self._is_read:
                 await self.read()
             missing = sorted(set(shards) - self._heads.keys())
-            for start in range(0, len(missing), _AT_ONCE):
-                part = missing[start : start + _AT_ONCE]
+            for part in parts(missing, _AT_ONCE):
                 await self._session.run_batch([(_OPEN, (shard,)) for shard in part])
                 self._new.update(part)
                 for shard in part:

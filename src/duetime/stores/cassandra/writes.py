@@ -21,6 +21,7 @@ from duetime.stores.cassandra.reads import Reads
 from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
 from duetime.stores.inserting import Placed, insert_all
+from duetime.stores.portions import parts
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 3
@@ -75,8 +76,8 @@ class Writes:
             for attempt in insert.attempts:
                 by_shard.setdefault(shard, []).append(attempt_step(attempt, shard, lives))
         for steps in by_shard.values():
-            for start in range(0, len(steps), _ATTEMPTS_AT_ONCE):
-                await self._session.run_batch(steps[start : start + _ATTEMPTS_AT_ONCE])
+            for part in parts(steps, _ATTEMPTS_AT_ONCE):
+                await self._session.run_batch(part)
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
         """Compare and set: tell for each change whether it was written."""
@@ -112,9 +113,9 @@ class Writes:
             by_shard.setdefault(ids.shard_of(id_), []).append(id_)
         await self._lanes.write(
             [
-                (shard, Forgetting(own[start : start + _EVENTS_AT_ONCE]))
+                (shard, Forgetting(part))
                 for shard, own in by_shard.items()
-                for start in range(0, len(own), _EVENTS_AT_ONCE)
+                for part in parts(own, _EVENTS_AT_ONCE)
             ]
         )
 

@@ -4,7 +4,7 @@
 |---|---|
 | `address.py`, `credentials.py` | where the table is, and who asks |
 | `wire.py`, `signing.py` | one request and its answer, and its signature |
-| `calls.py`, `crowd.py` | requests repeated with patience, and many at once |
+| `calls.py`, `at_once.py` | requests repeated with patience, and many at once |
 | `batches.py`, `pages.py` | requests for many items, and answers in pages |
 | `errors.py` | what the engine throws, told apart |
 | `table.py` | the table, made and checked |

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from duetime.errors import StoreUnavailable
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.keys import Place
-from duetime.stores.portions import portions
+from duetime.stores.portions import parts, portions
 
 _MOST_READ = 100  # items in one request
 _MOST_WRITTEN = 25
@@ -36,10 +36,8 @@ async def read(
             stuck = await _patience(stuck, has_moved=bool(more), is_over=not rest)
         return found
 
-    parts = list(portions(wanted, lambda _: 0, heaviest=1, longest=at_once))
-    return {
-        Place.of(item): item for found in await each(parts, read_part, _WIDTH) for item in found
-    }
+    answers = await each(list(parts(wanted, at_once)), read_part, _WIDTH)
+    return {Place.of(item): item for found in answers for item in found}
 
 
 async def put(calls: Calls, items: Iterable[Item]) -> None:
@@ -62,8 +60,8 @@ async def _write(calls: Calls, requests: Sequence[dict[str, Any]]) -> None:
             rest = answer.get("UnprocessedItems", {}).get(calls.table)
             stuck = await _patience(stuck, has_moved=len(rest or ()) < before, is_over=not rest)
 
-    parts = list(portions(requests, _weight, heaviest=_HEAVIEST, longest=_MOST_WRITTEN))
-    await each(parts, write_part, _WIDTH)
+    split = portions(requests, _weight, heaviest=_HEAVIEST, longest=_MOST_WRITTEN)
+    await each(list(split), write_part, _WIDTH)
 
 
 def _weight(request: dict[str, Any]) -> int:

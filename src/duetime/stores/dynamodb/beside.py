@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from duetime.model import Timer
 from duetime.stores.dynamodb import keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.items import Content, integer, text
 from duetime.stores.dynamodb.keys import Place
 

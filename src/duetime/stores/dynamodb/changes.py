@@ -13,8 +13,8 @@ from typing import Any
 from duetime.errors import StoreUnavailable
 from duetime.stores import Change
 from duetime.stores.dynamodb import batches, beside, items, keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.items import Content, integer, new_mark, text

@@ -8,8 +8,8 @@ from duetime.clock import Millis
 from duetime.model import Status
 from duetime.stores import Due, Waking
 from duetime.stores.dynamodb import keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.table import INDEX

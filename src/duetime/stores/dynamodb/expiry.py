@@ -12,8 +12,8 @@ from duetime.clock import Millis
 from duetime.model import FINISHED, Attempt, Timer
 from duetime.stores import Change
 from duetime.stores.dynamodb import beside, items
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.items import integer
 from duetime.stores.dynamodb.keys import Place
 

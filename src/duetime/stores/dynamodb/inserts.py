@@ -1,20 +1,21 @@
 """New timers: first what must lie beside them, and then the one write that decides."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
 from duetime.model import Timer
 from duetime.stores import Insert, Key
 from duetime.stores.dynamodb import batches, beside, items, keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.events import put_of
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
+from duetime.stores.waves import insert_waves
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 5
@@ -36,16 +37,16 @@ class Inserts:
         """Per timer None, or the timer that has its key or its id."""
         await self._shards.add(insert.timer.shard for insert in inserts)
         answers: list[Timer | None] = [None] * len(inserts)
-        for wave in _waves(inserts):
-            chosen = [inserts[place] for place in wave]
+        for wave in insert_waves(enumerate(inserts)):
+            chosen = [insert for _, insert in wave]
             owners = await self._moved_in(chosen) | await self._point(chosen)
-            free = [place for place in wave if inserts[place].timer.id not in owners]
-            chosen = [inserts[place] for place in free]
+            free = [placed for placed in wave if placed[1].timer.id not in owners]
+            chosen = [insert for _, insert in free]
             await self._prepare(chosen)
             found = await each(chosen, self._insert, self._width)
-            for place in wave:
-                answers[place] = owners.get(inserts[place].timer.id)
-            for place, timer in zip(free, found, strict=True):
+            for place, insert in wave:
+                answers[place] = owners.get(insert.timer.id)
+            for (place, _), timer in zip(free, found, strict=True):
                 answers[place] = timer
         return answers
 
@@ -137,21 +138,3 @@ class Inserts:
         pointers = ({**beside.pointer(t), **self._expiry.later(t)} for t in new)
         await batches.put(self._calls, pointers)
         return owners
-
-
-def _waves(inserts: Sequence[Insert]) -> Iterator[list[int]]:
-    """Places in the batch, such that no key and no id occurs twice in a wave."""
-    left = list(range(len(inserts)))
-    while left:
-        taken: set[object] = set()
-        wave, later = [], []
-        for place in left:
-            timer = inserts[place].timer
-            names = {timer.id, keys.of_timer(timer)}
-            if taken.isdisjoint(names):
-                wave.append(place)
-            else:
-                later.append(place)
-            taken |= names
-        yield wave
-        left = later

@@ -22,8 +22,8 @@ from typing import Any
 from duetime import ids
 from duetime.clock import Millis
 from duetime.stores.dynamodb import items, keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.items import FINISHED_VALUES, text
 from duetime.stores.dynamodb.keys import Place

@@ -22,6 +22,7 @@ from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.leftovers import Leftovers
+from duetime.stores.portions import parts
 
 KIND = "sweep"
 EVERY: Millis = 30 * 86_400_000
@@ -100,8 +101,7 @@ class Sweep:
     async def _tidied(self, page: Sequence[Item], now: Millis) -> AsyncIterator[tuple[Item, int]]:
         """Deal with a few items after the other: the last of them, and how many were changed."""
         owners: dict[str, Item] = {}
-        for start in range(0, len(page), _AT_ONCE):
-            part = page[start : start + _AT_ONCE]
+        for part in parts(page, _AT_ONCE):
             owners |= await self._leftovers.owners(part)
             left = iter(part)
             while few := list(islice(left, WIDTH)):

@@ -67,9 +67,7 @@ class Table:
         try:
             async with asyncio.timeout(MIGRATE_WITHIN):
                 return await self._make_and_wait()
-        except Lost as error:
-            raise unavailable(error) from error
-        except Refused as error:
+        except (Lost, Refused) as error:
             raise unavailable(error) from error
         except TimeoutError as error:
             raise StoreUnavailable(

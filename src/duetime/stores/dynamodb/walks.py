@@ -8,15 +8,15 @@ from duetime.clock import Millis
 from duetime.model import Timer
 from duetime.stores import Page, Query
 from duetime.stores.dynamodb import batches, items, keys
+from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
-from duetime.stores.dynamodb.crowd import each
 from duetime.stores.dynamodb.items import FINISHED_VALUES, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
 from duetime.stores.portions import portions
-from duetime.stores.walking import Part, walk
+from duetime.stores.walking import Part, scan_shards, walk
 
 _SHORTEST = 200  # items that are looked at in one page, if there are so many
 _PORTION = 16 * 1024 * 1024  # bytes of timers that are read at once, more or less
@@ -37,17 +37,8 @@ class Walks:
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Timers in the order of (shard, id)."""
-        found: list[Timer] = []
-        first = 0 if after is None else ids.shard_of(after)
-        for shard in await self._shards.in_use(range(first, ids.SHARDS)):
-            place = after if shard == first else None
-            while len(found) < limit and sum(timer.weight for timer in found) < _PORTION:
-                part = await self._part(shard, place, False, limit - len(found))
-                found += part.timers
-                if part.is_last:
-                    break
-                place = part.timers[-1].id
-        return found
+        shards = await self._shards.in_use(ids.ALL_SHARDS)
+        return await scan_shards(after, limit, shards, self._part, _PORTION)
 
     async def _part(
         self,

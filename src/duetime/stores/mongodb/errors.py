@@ -1,8 +1,5 @@
 """What MongoDB, its driver and the network throw, as the contract wants it."""
 
-import contextlib
-from collections.abc import Iterator
-
 from bson.errors import BSONError
 from pymongo.errors import (
     BulkWriteError,
@@ -13,7 +10,7 @@ from pymongo.errors import (
     WaitQueueTimeoutError,
 )
 
-from duetime.errors import StoreUnavailable
+from duetime.stores.translation import translating
 
 ENGINE_ERRORS = (PyMongoError, BSONError, OSError, TimeoutError, EOFError, OverflowError)
 
@@ -72,10 +69,4 @@ def _first_line(error: BaseException) -> str:
     return text.partition("\n")[0][:300] or type(error).__name__
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Let no error of the engine's own out."""
-    try:
-        yield
-    except ENGINE_ERRORS as error:
-        raise StoreUnavailable(f"MongoDB: {meaning(error)}") from error
+translated = translating("MongoDB", ENGINE_ERRORS, meaning)

@@ -7,17 +7,16 @@ at every write there is, of timers too, once for each node that listens.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from functools import partial
 
-import msgspec
 from pymongo import CursorType, WriteConcern
 from pymongo.read_concern import ReadConcern
 
-from duetime.errors import StoreUnavailable
-from duetime.stores import News
+from duetime.stores import News, listening
+from duetime.stores.listening import pieces
 from duetime.stores.mongodb.connection import Collection, Database, Document
-from duetime.stores.mongodb.errors import translated
+from duetime.stores.mongodb.errors import ENGINE_ERRORS
 
 _LINES = 1_000  # in one document
 
@@ -25,9 +24,6 @@ _LINES = 1_000  # in one document
 SPEAK_EVERY = 5.0
 SILENT_FOR = 10.0
 RECONNECT_EVERY = 1.0
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(News).decode
 
 
 def news_of(database: Database) -> Collection:
@@ -39,45 +35,19 @@ def news_of(database: Database) -> Collection:
 
 def documents(news: News) -> Iterator[Document]:
     """News as they are passed on."""
-    for start in range(0, len(news.waking), _LINES):
-        yield {"body": _encode(News(news.waking[start : start + _LINES])).decode()}
-    if news.is_about_nodes:
-        yield {"body": _encode(News(is_about_nodes=True)).decode()}
+    for text in pieces(news, _LINES):
+        yield {"body": text}
 
 
-class Listener:
-    """Hears what any node announces, as well as that can be had."""
+class Listener(listening.Listener):
+    """Listens at the end of the collection, once it is known."""
 
     def __init__(self) -> None:
-        self._collection: Collection | None = None
-        self._hearers: list[Callable[[News], None]] = []
-        self._task: asyncio.Task[None] | None = None
+        super().__init__(ENGINE_ERRORS, lambda: RECONNECT_EVERY, None)
 
     def open(self, collection: Collection) -> None:
         """Say where the news are."""
-        self._collection = collection
-        self._begin()
-
-    def add(self, hear: Callable[[News], None]) -> None:
-        """Call this one too."""
-        self._hearers.append(hear)
-        self._begin()
-
-    def _begin(self) -> None:
-        if self._hearers and self._collection is not None and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._listen_on(self._collection))
-
-    async def close(self) -> None:
-        """Listen no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
-    async def _listen_on(self, collection: Collection) -> None:
-        while True:
-            with suppress(StoreUnavailable), translated():
-                await self._listen(collection)
-            await asyncio.sleep(RECONNECT_EVERY)
+        self.listen_by(partial(self._listen, collection))
 
     async def _listen(self, collection: Collection) -> None:
         async with asyncio.timeout(SILENT_FOR):
@@ -92,20 +62,14 @@ class Listener:
                 except StopAsyncIteration:  # nothing new for a while
                     if is_old:  # the mark was lost, or pushed out: all that is old has been read
                         is_old = False
-                        self._tell(News(is_about_nodes=True))
+                        self.tell(News(is_about_nodes=True))
                     continue
                 if not is_old:
                     self._on_news(document)
                 elif document["_id"] == mark:
                     is_old = False
-                    self._tell(News(is_about_nodes=True))
+                    self.tell(News(is_about_nodes=True))
 
     def _on_news(self, document: Document) -> None:
         if body := document.get("body"):  # else it is another node's mark
-            # What another version says and we do not understand, a poll will find.
-            with suppress(msgspec.MsgspecError):
-                self._tell(_decode(body))
-
-    def _tell(self, news: News) -> None:
-        for hear in self._hearers:
-            hear(news)
+            self.tell_text(body)

@@ -17,6 +17,7 @@ from duetime.stores.mongodb.connection import Database, Document
 from duetime.stores.mongodb.documents import by_ids, last_line_id, line_id
 from duetime.stores.mongodb.schema import GRAVES
 from duetime.stores.mongodb.transaction import in_transaction
+from duetime.stores.portions import parts
 
 _GRAVES_AT_ONCE = 1_000
 _RANGES = 100  # in one command
@@ -85,10 +86,9 @@ class Purging:
         cursor = self._timers.find(by_ids(graves), {"_id": 1}, hint="_id_")
         alive = {each["_id"] async for each in cursor}
         gone = [id_ for id_ in graves if id_ not in alive]
-        for start in range(0, len(gone), _RANGES):
+        for part in parts(gone, _RANGES):
             ranges = [
-                {"_id": {"$gte": line_id(id_, 0, 0), "$lte": last_line_id(id_)}}
-                for id_ in gone[start : start + _RANGES]
+                {"_id": {"$gte": line_id(id_, 0, 0), "$lte": last_line_id(id_)}} for id_ in part
             ]
             await self._attempts.delete_many({"$or": ranges})
         await self._graves.delete_many({"_id": {"$in": graves}})

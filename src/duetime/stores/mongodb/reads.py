@@ -23,6 +23,7 @@ from duetime.stores.mongodb.documents import (
     to_id,
 )
 from duetime.stores.mongodb.schema import DUE
+from duetime.stores.portions import parts
 
 # Documents in one answer; the server ends it at 16 MiB anyway, and the driver asks for the rest.
 AT_ONCE = 1_000
@@ -180,6 +181,5 @@ def _by_key(keys: Sequence[Key]) -> Iterator[Document]:
         {"shard": shard, "tenant": tenant, "group": group, "timer_id": {"$in": list(names)}}
         for (shard, tenant, group), names in groups.items()
     ]
-    for start in range(0, len(conditions), _GROUPS):
-        part = conditions[start : start + _GROUPS]
+    for part in parts(conditions, _GROUPS):
         yield part[0] if len(part) == 1 else {"$or": part}

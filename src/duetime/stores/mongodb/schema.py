@@ -16,6 +16,7 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from duetime.errors import ConfigurationError
 from duetime.stores.mongodb.connection import CONNECT_WITHIN, Database
 from duetime.stores.mongodb.fate import FENCES
+from duetime.stores.schema import check_not_newer, check_steps
 
 HISTORY = "schema_history"
 GRAVES = "graves"  # of timers that are gone, whose log is not yet
@@ -119,7 +120,9 @@ async def migrate(database: Database, steps: list[Step], *, must_exist: bool = F
         with pymongo.timeout(MIGRATE_WITHIN):
             newest = await _newest(database, steps)
             if must_exist:
-                _check_up_to_date(database, newest, steps)
+                advice = "name the right one in the URL"
+                known = steps[-1].number
+                check_steps(f"the database {database.name}", newest, known, advice)
             await _make(database, [step for step in steps if step.number > newest])
     except OperationFailure as error:
         if error.code != _UNAUTHORIZED:
@@ -130,28 +133,12 @@ async def migrate(database: Database, steps: list[Step], *, must_exist: bool = F
         ) from error
 
 
-def _check_up_to_date(database: Database, newest: int, steps: list[Step]) -> None:
-    if newest == 0:
-        raise ConfigurationError(
-            f"there are no timers in the database {database.name}: name the right one in the URL"
-        )
-    if newest < steps[-1].number:
-        raise ConfigurationError(
-            f"the database {database.name} was made by an older Duetime: run duetime migrate on it "
-            "first"
-        )
-
-
 async def _newest(database: Database, steps: list[Step]) -> int:
     """The number of the newest step that was made; 0 if there was none."""
     newest = oldest = 0
     async for made in database[HISTORY].find():
         newest, oldest = max(newest, made["_id"]), max(oldest, made["oldest"])
-    if oldest > steps[-1].number:
-        raise ConfigurationError(
-            f"the database {database.name} was made by a newer Duetime (it is at number {newest}, "
-            f"for programs that know {oldest}; this one knows {steps[-1].number}): upgrade Duetime"
-        )
+    check_not_newer(f"the database {database.name}", newest, oldest, steps[-1].number)
     return newest
 
 

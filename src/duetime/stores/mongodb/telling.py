@@ -15,6 +15,9 @@ from duetime.stores.codec import to_json
 from duetime.stores.mongodb.connection import Database, Document, Session
 from duetime.stores.mongodb.documents import by_ids, to_document, to_id
 from duetime.stores.mongodb.transaction import in_transaction
+from duetime.stores.portions import parts
+
+_CONDITIONS = 100  # in one query
 
 
 class Telling:
@@ -82,9 +85,9 @@ class Telling:
             for timer in timers
         ]
         taken: set[object] = set()
-        for start in range(0, len(wanted), 100):
+        for part in parts(wanted, _CONDITIONS):
             cursor = self._timers.find(
-                {"$or": wanted[start : start + 100]},
+                {"$or": list(part)},
                 {"tenant": 1, "group": 1, "timer_id": 1},
                 session=session,
             )

@@ -33,7 +33,8 @@ from duetime.stores.mongodb.documents import (
 from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.schema import GRAVES
 from duetime.stores.mongodb.telling import Telling
-from duetime.stores.waves import waves
+from duetime.stores.portions import parts
+from duetime.stores.waves import insert_waves, waves
 
 LONGEST = 1_000  # documents in a command
 
@@ -68,15 +69,15 @@ class Writes:
         for insert in inserts:
             _check_weight(insert.timer)
         answers: list[Timer | None] = []
-        for start in range(0, len(inserts), LONGEST):
-            answers += await self._insert_part(session, inserts[start : start + LONGEST])
+        for part in parts(inserts, LONGEST):
+            answers += await self._insert_part(session, part)
         return answers
 
     async def _insert_part(self, session: Session, part: Sequence[Insert]) -> list[Timer | None]:
         await self._log(session, [attempt for insert in part for attempt in insert.attempts])
 
         async def way(left: Sequence[Placed]) -> set[int]:
-            firsts = _firsts(left)
+            firsts = next(insert_waves(left))  # the others are not even tried
             if any(insert.events for _, insert in firsts):
                 return await self._telling.insert(session, firsts)
             return await self._insert_documents(session, firsts)
@@ -108,8 +109,7 @@ class Writes:
             _check_weight(change.new)
         won = [False] * len(changes)
         for wave in waves(changes):
-            for start in range(0, len(wave), LONGEST):
-                part = wave[start : start + LONGEST]
+            for part in parts(wave, LONGEST):
                 told = [placed for placed in part if placed[1].events]
                 untold = [placed for placed in part if not placed[1].events]
                 for place in await self._apply_part(session, untold):
@@ -204,11 +204,8 @@ class Writes:
     async def _write_lines(
         self, session: Session, lines: Sequence[tuple[bytes, list[Any]]]
     ) -> None:
-        for start in range(0, len(lines), LONGEST):
-            named = [
-                (Binary(line_id(timer, line[0], line[1])), line)
-                for timer, line in lines[start : start + LONGEST]
-            ]
+        for part in parts(lines, LONGEST):
+            named = [(Binary(line_id(timer, line[0], line[1])), line) for timer, line in part]
             await self._attempts.bulk_write(
                 [ReplaceOne({"_id": name}, {"line": line}, upsert=True) for name, line in named],
                 ordered=True,  # of two with the same number, the last one counts
@@ -221,19 +218,6 @@ class Writes:
         """Forget these events."""
         if known := known_ids(told):
             await self._events.delete_many({"_id": {"$in": known}})
-
-
-def _firsts(placed: Sequence[Placed]) -> list[Placed]:
-    """Of those with the same id or key only the first: the others are not even tried."""
-    seen: set[object] = set()
-    firsts = []
-    for place, insert in placed:
-        timer = insert.timer
-        names = {timer.id, (timer.tenant, timer.group, timer.timer_id)}
-        if seen.isdisjoint(names):
-            firsts.append((place, insert))
-        seen |= names
-    return firsts
 
 
 def _losers(error: BulkWriteError, code: int) -> set[int]:

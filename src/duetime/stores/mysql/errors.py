@@ -1,11 +1,8 @@
 """What MySQL, its driver and the network throw, as the contract wants it."""
 
-import contextlib
-from collections.abc import Iterator
-
 from asyncmy import errors
 
-from duetime.errors import StoreUnavailable
+from duetime.stores.translation import translating
 
 ENGINE_ERRORS = (
     errors.MySQLError,
@@ -74,10 +71,4 @@ def spoils_connection(error: BaseException) -> bool:
     return number_of(error) in _SPOILING
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Let no error of the engine's own out."""
-    try:
-        yield
-    except ENGINE_ERRORS as error:
-        raise StoreUnavailable(f"MySQL: {meaning(error)}") from error
+translated = translating("MySQL", ENGINE_ERRORS, meaning)

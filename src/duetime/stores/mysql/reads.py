@@ -1,6 +1,6 @@
 """What is read from MySQL: one statement, and one round trip, for each question."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
@@ -10,7 +10,7 @@ from duetime.stores.codec import decode_event
 from duetime.stores.mysql.literals import in_shards, listed, text, uuid, uuids
 from duetime.stores.mysql.rows import NAMES, attempt_of, timer_of, waking_of
 from duetime.stores.mysql.session import Session
-from duetime.stores.portions import portions
+from duetime.stores.portions import parts, portions
 
 # Timers in one answer: so many, or as many as have this weight together.
 _LONGEST = 1_000
@@ -68,7 +68,7 @@ async def get_by_key(session: Session, keys: Sequence[Key]) -> list[Timer | None
     """Timers by key, one answer for each that was asked for."""
     names = [(key.tenant, key.group, key.timer_id) for key in keys]
     found: dict[tuple[str, str, str], Timer] = {}
-    for part in _parts(list(dict.fromkeys(names)), _FEW):
+    for part in parts(list(dict.fromkeys(names)), _FEW):
         for row in await session.rows(getting_by_key(part)):
             timer = timer_of(row)
             found[timer.tenant, timer.group, timer.timer_id] = timer
@@ -175,8 +175,3 @@ async def records(session: Session, kind: str) -> list[Record]:
         Record(kind=kind, name=name.decode(), version=version, data=data)
         for name, version, data in rows
     ]
-
-
-def _parts(items: list[tuple[str, str, str]], size: int) -> Iterator[list[tuple[str, str, str]]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -14,7 +14,7 @@ from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.stores.mysql import literals
 from duetime.stores.mysql.errors import number_of
 from duetime.stores.mysql.session import ANSWER_WITHIN, LOCK_WITHIN, Session
-from duetime.stores.schema import Migration
+from duetime.stores.schema import Migration, check_not_newer, check_steps
 
 # How long, in seconds, a step of the schema may take, or wait for another node to make it.
 MIGRATE_WITHIN = 600.0
@@ -40,13 +40,7 @@ async def migrate(session: Session, database: str, known: list[Migration]) -> No
 async def check_up_to_date(session: Session, database: str, known: list[Migration]) -> None:
     """Refuse a database that has no tables of ours, or older ones than this version's."""
     newest = await _newest(session, known)
-    if newest == 0:
-        raise ConfigurationError(f"there are no timers in the database {database}: name another")
-    if newest < known[-1].number:
-        raise ConfigurationError(
-            f"the tables in the database {database} were made by an older Duetime: run duetime "
-            "migrate on it first"
-        )
+    check_steps(f"the database {database}", newest, known[-1].number)
 
 
 async def _migrate_alone(session: Session, database: str, known: list[Migration]) -> None:
@@ -90,9 +84,5 @@ async def _newest(session: Session, known: list[Migration]) -> int:
         if number_of(error) == _NO_SUCH_TABLE:
             return 0
         raise
-    if oldest > known[-1].number:
-        raise ConfigurationError(
-            f"the database was made by a newer Duetime (it is at number {newest}, for programs "
-            f"that know {oldest}; this one knows {known[-1].number}): upgrade Duetime"
-        )
+    check_not_newer("the database", newest, oldest, known[-1].number)
     return int(newest)

@@ -21,13 +21,13 @@ from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Timer
 from duetime.stores import Change, Insert, Record
-from duetime.stores.inserting import Way, insert_all, owners_of
+from duetime.stores.inserting import Placed, Way, insert_all, owners_of
 from duetime.stores.mysql import reads, statements
 from duetime.stores.mysql.errors import DUPLICATE, ENTANGLED, number_of
 from duetime.stores.mysql.literals import data, in_shards, listed, text, uuid, uuids
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import portions
-from duetime.stores.waves import waves
+from duetime.stores.waves import insert_waves, waves
 
 LONGEST = 1_000  # timers in a transaction
 _HEAVIEST = 16 * 1024 * 1024  # bytes in a packet, unless the server takes less
@@ -112,7 +112,15 @@ async def insert(session: Session, inserts: Sequence[Insert]) -> list[Timer | No
     await _log(session, inserts)
 
     def by(insert_part: _InsertPart) -> Way:
-        return lambda left: _insert_by(insert_part, session, [rows[place] for place, _ in left])
+        async def way(left: list[Placed]) -> set[int]:
+            written: set[int] = set()
+            firsts = [rows[place] for place, _ in next(insert_waves(left), [])]
+            firsts.sort(key=lambda new: _key(new.timer))
+            for part in _split(session, firsts):
+                written |= await insert_part(session, part)
+            return written
+
+        return way
 
     async def owners(timers: Sequence[Timer]) -> list[Timer | None]:
         return await owners_of(
@@ -121,14 +129,6 @@ async def insert(session: Session, inserts: Sequence[Insert]) -> list[Timer | No
 
     ways = (by(_insert_whole), *[by(_insert_with_care)] * _MOST_TRIES)
     return await insert_all(inserts, ways, owners, "MySQL")
-
-
-async def _insert_by(insert_part: _InsertPart, session: Session, left: Sequence[_New]) -> set[int]:
-    """Insert part by part; return the places of those that were stored."""
-    written: set[int] = set()
-    for part in _split(session, _firsts(left)):
-        written |= await insert_part(session, part)
-    return written
 
 
 async def _insert_whole(session: Session, part: Sequence[_New]) -> set[int]:
@@ -171,18 +171,6 @@ def _beside(stored: Sequence[_New]) -> list[bytes]:
         *statements.inserting_tags([tag for new in stored for tag in new.tags]),
         *statements.inserting_events([event for new in stored for event in new.events]),
     ]
-
-
-def _firsts(left: Sequence[_New]) -> list[_New]:
-    """In the order of their keys; of two with one id or one key, the first."""
-    seen: set[str | tuple[str, str, str]] = set()
-    firsts = []
-    for new in left:
-        names: set[str | tuple[str, str, str]] = {new.timer.id, _key(new.timer)}
-        if seen.isdisjoint(names):
-            firsts.append(new)
-        seen |= names
-    return sorted(firsts, key=lambda new: _key(new.timer))
 
 
 async def _log(session: Session, inserts: Sequence[Insert]) -> None:

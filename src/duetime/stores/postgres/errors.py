@@ -1,13 +1,10 @@
 """What PostgreSQL, its driver and the network throw, as the contract wants it."""
 
-import contextlib
-from collections.abc import Iterator
-
 import asyncpg
 
-from duetime.errors import StoreUnavailable
+from duetime.stores.translation import translating
 
-_ENGINE_ERRORS = (
+ENGINE_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -47,10 +44,4 @@ def spoils_connection(error: BaseException) -> bool:
     return getattr(error, "sqlstate", None) in _SPOILING
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Let no error of the engine's own out."""
-    try:
-        yield
-    except _ENGINE_ERRORS as error:
-        raise StoreUnavailable(f"PostgreSQL: {meaning(error)}") from error
+translated = translating("PostgreSQL", ENGINE_ERRORS, meaning)

@@ -1,6 +1,6 @@
 """What is read from PostgreSQL: one statement, and one round trip, for each question."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
@@ -18,7 +18,7 @@ from duetime.stores.codec import (
     to_attempt,
     to_timer,
 )
-from duetime.stores.portions import portions
+from duetime.stores.portions import parts, portions
 from duetime.stores.postgres.values import escaped, escaped_or_none, unescaped, uuids
 
 # The planner takes a partial index only where the query implies its condition.
@@ -106,7 +106,7 @@ class Reads:
         """Timers by key, one answer for each that was asked for."""
         names = [(key.tenant, key.group, key.timer_id) for key in keys]
         found: dict[tuple[str, str, str], Timer] = {}
-        for part in _parts(list(dict.fromkeys(names)), _FEW):
+        for part in parts(list(dict.fromkeys(names)), _FEW):
             asked = [[escaped(name[place]) for name in part] for place in range(3)]
             for row in await connection.fetch(self.getting_by_key, *asked):
                 timer = _to_timer(row)
@@ -296,8 +296,3 @@ def _to_timer(row: asyncpg.Record) -> Timer:
 def _in_shards(shards: bytes | None, place: int) -> str:
     """The condition on the shard: a look at one bit, however many shards are asked for."""
     return "" if shards is None else f" AND get_bit(${place}::bytea, shard) = 1"
-
-
-def _parts(items: list[tuple[str, str, str]], size: int) -> Iterator[list[tuple[str, str, str]]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -8,7 +8,7 @@ say the number before their own.
 import asyncpg
 
 from duetime.errors import ConfigurationError
-from duetime.stores.schema import Migration
+from duetime.stores.schema import Migration, check_not_newer, check_steps
 
 # How long, in seconds, a step of the schema may take, or wait for another node to make it.
 MIGRATE_WITHIN = 600.0
@@ -36,14 +36,8 @@ async def check_up_to_date(
 ) -> None:
     """Refuse a schema that is not there, or that is older than this version's."""
     newest = await _newest(connection, schema, known)
-    if newest == 0:
-        raise ConfigurationError(
-            f"this database has no timers in the schema {schema}: name the right one with ?schema="
-        )
-    if newest < known[-1].number:
-        raise ConfigurationError(
-            f"the schema {schema} was made by an older Duetime: run duetime migrate on it first"
-        )
+    advice = "name the right one with ?schema="
+    check_steps(f"the schema {schema}", newest, known[-1].number, advice)
 
 
 async def _migrate(connection: asyncpg.Connection, schema: str, known: list[Migration]) -> None:
@@ -86,11 +80,7 @@ async def _newest(connection: asyncpg.Connection, schema: str, known: list[Migra
     [(newest, oldest)] = await connection.fetch(
         f"SELECT coalesce(max(number), 0), coalesce(max(oldest), 0) FROM {schema}.schema_history"
     )
-    if oldest > known[-1].number:
-        raise ConfigurationError(
-            f"the schema {schema} was made by a newer Duetime (it is at number {newest}, for "
-            f"programs that know {oldest}; this one knows {known[-1].number}): upgrade Duetime"
-        )
+    check_not_newer(f"the schema {schema}", newest, oldest, known[-1].number)
     return int(newest)
 
 

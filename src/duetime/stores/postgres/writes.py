@@ -19,6 +19,7 @@ from duetime.model import Attempt, Timer
 from duetime.stores import Change, Insert, Record
 from duetime.stores.codec import progress_text, to_json
 from duetime.stores.inserting import Placed, insert_all, owners_of
+from duetime.stores.portions import parts
 from duetime.stores.postgres import statements
 from duetime.stores.postgres.reads import FINISHED, Reads
 from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
@@ -44,8 +45,8 @@ class Writes:
     ) -> list[Timer | None]:
         """Store timers: per timer None, or the one that was there."""
         answers: list[Timer | None] = []
-        for start in range(0, len(inserts), LONGEST):
-            answers += await self._insert_part(connection, inserts[start : start + LONGEST])
+        for part in parts(inserts, LONGEST):
+            answers += await self._insert_part(connection, part)
         return answers
 
     async def _insert_part(
@@ -115,8 +116,7 @@ class Writes:
             moved = [placed for placed in wave if not placed[1].is_rewriting]
             rewritten = [placed for placed in wave if placed[1].is_rewriting]
             for alike, is_rewriting in ((moved, False), (rewritten, True)):
-                for start in range(0, len(alike), LONGEST):
-                    part = alike[start : start + LONGEST]
+                for part in parts(alike, LONGEST):
                     for place in await self._apply_part(
                         connection, part, is_rewriting=is_rewriting
                     ):

@@ -11,7 +11,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from duetime.errors import StoreUnavailable
+from duetime.stores.translation import translating
 
 # All that can come out of a question: the driver's own, and what the system and a time limit throw.
 FAILURES = (RedisError, OSError, TimeoutError)
@@ -19,30 +19,28 @@ FAILURES = (RedisError, OSError, TimeoutError)
 _MEANINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (
         (AuthenticationError, AuthenticationWrongNumberOfArgsError),
-        "Redis refused the user or the password of DATABASE_URL",
+        "the user or the password of DATABASE_URL is wrong",
     ),
     (NoPermissionError, "the user of DATABASE_URL may not do that: {error}"),
-    (BusyLoadingError, "Redis is still reading its file after a start: try again"),
-    (ReadOnlyError, "this Redis server is a replica: DATABASE_URL must name the one that writes"),
-    (OutOfMemoryError, "Redis has no memory left: raise its maxmemory"),
-    (TimeoutError, "Redis did not answer in time"),
+    (BusyLoadingError, "it is still reading its file after a start: try again"),
+    (ReadOnlyError, "this server is a replica: DATABASE_URL must name the one that writes"),
+    (OutOfMemoryError, "it has no memory left: raise its maxmemory"),
+    (TimeoutError, "no answer in time"),
 )
 
 
-def meaning(error: BaseException) -> str:
+def meaning(error: Exception) -> str:
     """What an error of the driver's means to a person."""
     text = str(error)
     if isinstance(error, AuthenticationError) and "required" in text:
-        return "Redis wants a password, and DATABASE_URL has none"
+        return "it wants a password, and DATABASE_URL has none"
     for kinds, words in _MEANINGS:
         if isinstance(error, kinds):
             return words.format(error=text)
-    return f"Redis: {text or type(error).__name__}"
+    return text or type(error).__name__
 
 
-def unavailable(error: BaseException) -> StoreUnavailable:
-    """The same, as it is told to those above."""
-    return StoreUnavailable(meaning(error))
+translated = translating("Redis", FAILURES, meaning)
 
 
 def is_answer(error: BaseException) -> bool:

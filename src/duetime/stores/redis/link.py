@@ -41,6 +41,10 @@ class Link:
         await self._connection.send_command(*question)
         return await self._connection.read_response()
 
+    async def hear(self) -> Any:
+        """What the server says next, unasked, however long that takes."""
+        return await self._connection.read_response()
+
     async def info(self, section: str) -> dict[str, str]:
         """What the server says of itself."""
         lines = (await self.ask("INFO", section)).decode().splitlines()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from duetime.errors import ConfigurationError, StoreUnavailable, Unanswered
 from duetime.stores.redis.address import Address
-from duetime.stores.redis.errors import FAILURES, is_answer, meaning, unavailable
+from duetime.stores.redis.errors import FAILURES, is_answer, meaning, translated
 from duetime.stores.redis.link import Link
 from duetime.stores.turns import Turns
 
@@ -77,21 +77,22 @@ class Pool:
 
     async def _done(self, work: Work[T], within: float, *, is_settled: bool = False) -> T:
         give_up_at = asyncio.get_running_loop().time() + within
-        link = await self._link(give_up_at)
-        try:
-            async with asyncio.timeout_at(give_up_at):
-                answer = await work(link)
-        except FAILURES as error:
-            if is_answer(error):
-                self._idle.append(link)
-            else:
-                await self._broken(link, error, is_settled=is_settled)
-            raise unavailable(error) from error
-        except BaseException:
-            await link.close()
-            raise
-        self._idle.append(link)
-        return answer
+        with translated():
+            link = await self._link(give_up_at)
+            try:
+                async with asyncio.timeout_at(give_up_at):
+                    answer = await work(link)
+            except FAILURES as error:
+                if is_answer(error):
+                    self._idle.append(link)
+                else:
+                    await self._broken(link, error, is_settled=is_settled)
+                raise
+            except BaseException:
+                await link.close()
+                raise
+            self._idle.append(link)
+            return answer
 
     async def _link(self, give_up_at: float) -> Link:
         while self._idle:
@@ -102,8 +103,6 @@ class Pool:
         try:
             async with asyncio.timeout_at(give_up_at):
                 return await self._new_link()
-        except FAILURES as error:
-            raise unavailable(error) from error
         except ConfigurationError as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -126,7 +125,7 @@ class Pool:
                 async with asyncio.timeout(SETTLED_WITHIN):
                     await end(link, self._address)
             except FAILURES as unknown:
-                raise Unanswered(f"{meaning(error)}, and then: {meaning(unknown)}") from error
+                raise Unanswered(f"Redis: {meaning(error)}; then: {meaning(unknown)}") from error
 
     async def _hang_up(self) -> None:
         while self._idle:

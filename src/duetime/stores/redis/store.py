@@ -1,22 +1,23 @@
 """The store on Redis: each call is a script, or a few of them one after the other."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.errors import ConfigurationError
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores.listening import Listener, pieces
 from duetime.stores.pooled import QUICK_WITHIN, SEARCH_WITHIN, PooledStore
-from duetime.stores.portions import portions
+from duetime.stores.portions import parts, portions
 from duetime.stores.redis import rows, scripts
 from duetime.stores.redis.address import Address
 from duetime.stores.redis.durability import check
-from duetime.stores.redis.errors import FAILURES, unavailable
+from duetime.stores.redis.errors import FAILURES, translated
 from duetime.stores.redis.link import Argument, Link
 from duetime.stores.redis.pool import Pool
 from duetime.stores.redis.traits import TRAITS
+from duetime.stores.schema import check_not_newer, check_steps
 from duetime.stores.walking import Part, walk
 
 SCHEMA = 1
@@ -27,9 +28,10 @@ LONGEST = 500  # timers that are written or read at once
 MOST_LINES = 5_000  # of an index that are looked at
 MOST_DROPPED = 250
 
-_TURN = 1.0  # seconds of the three that a heartbeat has, until its turn comes
+LINES_OF_NEWS = 500  # in one message
 
-_Item = TypeVar("_Item")
+_TURN = 1.0  # seconds of the three that a heartbeat has, until its turn comes
+_LISTEN_AGAIN = 1.0  # seconds after the line was lost
 
 
 class RedisStore(PooledStore[Link]):
@@ -45,16 +47,22 @@ class RedisStore(PooledStore[Link]):
             Pool(address, 1, self._vet, free_within=_TURN, answered_within=QUICK_WITHIN - _TURN),
             searches=max(address.pool_size // 3, 1),
         )
+        # Channels know no databases: their number is in the name.
+        self._channel = self._name(f"news:{address.database}")
+        self._listener = Listener(FAILURES, lambda: _LISTEN_AGAIN, None)
 
     async def _open(self) -> None:
-        try:
+        with translated():
             link = await Link.open(self._address)
             try:
                 await self._prepare(link)
             finally:
                 await link.close()
-        except FAILURES as error:
-            raise unavailable(error) from error
+        self._listener.listen_by(self._hear)
+
+    async def _shut(self) -> None:
+        await self._listener.close()
+        await super()._shut()
 
     async def _prepare(self, link: Link) -> None:
         if not self._must_exist:
@@ -65,14 +73,9 @@ class RedisStore(PooledStore[Link]):
     async def _vet(self, link: Link) -> None:
         """See to it that the server is fit for timers, and that ours are there."""
         await self._check_server(link)
-        found = await link.ask("GET", self._name("schema"))
-        if found is None:
-            raise ConfigurationError(f"there are no timers in {self._address.place}")
-        if int(found) > SCHEMA:
-            raise ConfigurationError(
-                f"the timers in {self._address.place} are of a newer Duetime (schema {int(found)}, "
-                f"and this one knows {SCHEMA}): upgrade this one"
-            )
+        number = int(await link.ask("GET", self._name("schema")) or 0)
+        check_steps(self._address.place, number, SCHEMA)
+        check_not_newer(self._address.place, number, number, SCHEMA)
 
     async def _check_server(self, link: Link) -> None:
         # One that is only read, to be copied from, may be as unsafe as it likes.
@@ -111,7 +114,7 @@ class RedisStore(PooledStore[Link]):
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         self._check_open()
         owners: list[str] = []
-        for part in _in_parts(keys):
+        for part in parts(keys, LONGEST):
             names = [self._name("key:").encode() + rows.key_name(key) for key in part]
             found = await self._run(_ask, "MGET", *names)
             owners += ["" if each is None else each.decode() for each in found]
@@ -180,7 +183,7 @@ class RedisStore(PooledStore[Link]):
 
     async def published(self, ids: Sequence[str]) -> None:
         self._check_open()
-        for part in _in_parts(ids):
+        for part in parts(ids, LONGEST):
             await self._run(_ask, *self._call(scripts.PUBLISHED, *part))
 
     async def records(self, kind: str) -> list[Record]:
@@ -211,6 +214,26 @@ class RedisStore(PooledStore[Link]):
                 break
         return dropped
 
+    async def announce(self, news: News) -> None:
+        self._check_open()
+        for piece in pieces(news, LINES_OF_NEWS):
+            await self._run(_ask, "PUBLISH", self._channel, piece)
+
+    def listen(self, hear: Callable[[News], None]) -> None:
+        self._listener.add(hear)
+
+    async def _hear(self) -> None:
+        """Pass on what is announced, until the line is lost."""
+        link = await Link.open(self._address)
+        try:
+            await link.ask("SUBSCRIBE", self._channel)
+            self._listener.tell(News(is_about_nodes=True))  # something may have been missed
+            while True:
+                _, _, text = await link.hear()
+                self._listener.tell_text(text.decode())
+        finally:
+            await link.close()
+
     async def _lines(self, index: str, behind: str, limit: int) -> list[bytes]:
         """Lines of an index in its order."""
         asked = ("ZRANGEBYLEX", self._name(index), behind, "+", "LIMIT", 0, limit)
@@ -240,7 +263,3 @@ def _mask(shards: Collection[int]) -> str:
 
 def _by_weight(packed: Iterable[bytes]) -> Iterator[list[bytes]]:
     return portions(packed, len, heaviest=HEAVIEST, longest=LONGEST)
-
-
-def _in_parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    return (items[start : start + LONGEST] for start in range(0, len(items), LONGEST))

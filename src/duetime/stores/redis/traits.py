@@ -6,7 +6,7 @@ from duetime.stores.walking import MOST_SEEN
 TRAITS = Traits(
     engine="Redis",
     nodes="many",
-    passes_news=False,
+    passes_news=True,
     filtering="reading",
     sorts_by_time=False,
     counts=False,

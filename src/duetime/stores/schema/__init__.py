@@ -11,6 +11,8 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
+from duetime.errors import ConfigurationError
+
 _OLDEST = re.compile(r"-- oldest: (\d+)\n")
 
 
@@ -39,3 +41,27 @@ def _read(name: str, script: str) -> Migration:
     return Migration(
         number, name[5:].removesuffix(".sql"), script, int(found[1]) if found else number
     )
+
+
+def check_not_newer(what: str, newest: int, oldest: int, known: int) -> None:
+    """Refuse what was made for programs that know more than this one."""
+    if oldest > known:
+        raise ConfigurationError(
+            f"{what} was made by a newer Duetime (it is at number {newest}, for programs that know "
+            f"{oldest}; this one knows {known}): upgrade Duetime"
+        )
+
+
+def check_not_older(what: str, newest: int, known: int) -> None:
+    """Refuse what has not seen every step, where none may be made."""
+    if newest < known:
+        raise ConfigurationError(
+            f"{what} was made by an older Duetime: run duetime migrate on it first"
+        )
+
+
+def check_steps(what: str, newest: int, known: int, advice: str = "name another") -> None:
+    """The same, and refuse what has seen no step at all: it is not one of Duetime's."""
+    if newest == 0:
+        raise ConfigurationError(f"there are no timers in {what}: {advice}")
+    check_not_older(what, newest, known)

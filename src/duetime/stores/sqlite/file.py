@@ -1,12 +1,12 @@
 """The database file: opening it, bringing its schema up to date, and what its errors mean."""
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.stores.schema import Migration, migrations
+from duetime.stores.schema import Migration, check_not_newer, check_not_older, migrations
+from duetime.stores.translation import translating
 
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 SYNCHRONOUS = ("full", "normal", "off")
@@ -23,7 +23,7 @@ _PRAGMAS = (
 )
 
 
-def translate(error: Exception, subject: str = "SQLite") -> Exception:
+def translate(error: Exception) -> Exception:
     """What the engine threw, as the contract wants it; other errors are bugs and stay as they are.
 
     A value that SQLite cannot hold (an integer over 64 bits, half a surrogate pair) is refused by
@@ -31,18 +31,12 @@ def translate(error: Exception, subject: str = "SQLite") -> Exception:
     """
     if not isinstance(error, _ENGINE_ERRORS):
         return error
-    unavailable = StoreUnavailable(f"{subject}: {error}")
+    unavailable = StoreUnavailable(f"SQLite: {error}")
     unavailable.__cause__ = error
     return unavailable
 
 
-@contextlib.contextmanager
-def translated(subject: str = "SQLite") -> Iterator[None]:
-    """Let no error of the engine's own out."""
-    try:
-        yield
-    except _ENGINE_ERRORS as error:
-        raise translate(error, subject) from error
+translated = translating("SQLite", _ENGINE_ERRORS, str)
 
 
 def check_engine() -> None:
@@ -97,11 +91,8 @@ def _check_up_to_date(connection: sqlite3.Connection, path: Path, known: int) ->
         ).fetchone()
     except sqlite3.OperationalError as error:
         raise ConfigurationError(f"the database {path} is not one of Duetime's: {error}") from error
-    _check_not_newer(path, newest, known)
-    if newest < known:
-        raise ConfigurationError(
-            f"the database {path} was made by an older Duetime: run duetime migrate on it first"
-        )
+    check_not_newer(f"the database {path}", newest, newest, known)
+    check_not_older(f"the database {path}", newest, known)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -156,7 +147,7 @@ def migrate(connection: sqlite3.Connection, path: Path, known: list[Migration]) 
         (newest,) = connection.execute(
             "SELECT coalesce(max(number), 0) FROM schema_history"
         ).fetchone()
-        _check_not_newer(path, newest, known[-1].number)
+        check_not_newer(f"the database {path}", newest, newest, known[-1].number)
         for migration in known:
             if migration.number > newest:
                 for statement in _statements(migration.script):
@@ -168,14 +159,6 @@ def migrate(connection: sqlite3.Connection, path: Path, known: list[Migration]) 
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def _check_not_newer(path: Path, newest: int, known: int) -> None:
-    if newest > known:
-        raise ConfigurationError(
-            f"the database {path} was made by a newer Duetime (its schema is number {newest}, "
-            f"this version knows up to {known}): upgrade Duetime"
-        )
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -24,9 +24,9 @@ from duetime.stores.codec import (
     to_json,
     to_timer,
 )
-from duetime.stores.portions import portions
+from duetime.stores.portions import parts, portions
 from duetime.stores.sqlite.rows import decode_events, decode_rows
-from duetime.stores.sqlite.values import LONGEST, fill_up, parts, values_list
+from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"

@@ -4,20 +4,12 @@ A list is filled up with rows of NULLs to the next power of two, so that a handf
 statements serves batches of every size.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any, TypeVar
-
-_Item = TypeVar("_Item")
+from typing import Any
 
 # Rows in a statement, and in an answer: SQLite takes up to 32,766 variables.
 LONGEST = 512
-
-
-def parts(items: Sequence[_Item], longest: int = LONGEST) -> Iterator[Sequence[_Item]]:
-    """Split a batch into what one statement takes."""
-    for start in range(0, len(items), longest):
-        yield items[start : start + longest]
 
 
 def fill_up(rows: Sequence[tuple[Any, ...]]) -> tuple[int, list[Any]]:

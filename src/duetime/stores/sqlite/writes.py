@@ -27,9 +27,10 @@ from duetime.stores.codec import (
     to_columns,
     to_json,
 )
+from duetime.stores.portions import parts
 from duetime.stores.sqlite.reads import FINISHED, get, get_by_key, in_shards
 from duetime.stores.sqlite.rows import ATTEMPT_COLUMNS, attempt_columns
-from duetime.stores.sqlite.values import fill_up, parts, values_list
+from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
 from duetime.stores.waves import waves
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")
@@ -39,7 +40,7 @@ _REWRITTEN = (*_RESCHEDULED, "fingerprint", "name", "correlation_id", "weight", 
 
 def insert(connection: sqlite3.Connection, inserts: Sequence[Insert]) -> list[Timer | None]:
     """Store timers: per timer None, or the one that was there."""
-    return [answer for part in parts(inserts) for answer in _insert_part(connection, part)]
+    return [answer for part in parts(inserts, LONGEST) for answer in _insert_part(connection, part)]
 
 
 def _insert_part(connection: sqlite3.Connection, part: Sequence[Insert]) -> list[Timer | None]:
@@ -87,7 +88,7 @@ def apply(connection: sqlite3.Connection, changes: Sequence[Change]) -> list[boo
     """Compare and set: tell for each change whether it was written."""
     won = [False] * len(changes)
     for wave in waves(changes):
-        for part in parts(wave):
+        for part in parts(wave, LONGEST):
             for place in _apply_part(connection, part):
                 won[place] = True
     return won
@@ -256,7 +257,7 @@ def _write(
 ) -> int:
     """Run a statement over the rows, as few times as can be; return how many rows it wrote."""
     written = 0
-    for part in parts(rows):
+    for part in parts(rows, LONGEST):
         length, values = fill_up(part)
         written += connection.execute(statement(length), values).rowcount
     return written

@@ -1,15 +1,15 @@
-"""A crowd: many pieces of work at once, but never more than there are connections for them."""
+"""At once: many pieces of work, but never more than there are connections for them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from duetime.errors import StoreUnavailable, Unanswered
+from duetime.errors import StoreUnavailable, gravest
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-CROWD_WITHIN = 60.0  # seconds after which no more pieces are begun
+BATCH_WITHIN = 60.0  # seconds after which no more pieces are begun
 
 
 async def each(things: Sequence[T], work: Callable[[T], Awaitable[R]], width: int) -> list[R]:
@@ -22,7 +22,7 @@ async def each(things: Sequence[T], work: Callable[[T], Awaitable[R]], width: in
     failures: list[StoreUnavailable] = []
     left = iter(enumerate(things))
     loop = asyncio.get_running_loop()
-    stop_at = loop.time() + CROWD_WITHIN
+    stop_at = loop.time() + BATCH_WITHIN
 
     async def worker() -> None:
         for place, thing in left:
@@ -39,8 +39,8 @@ async def each(things: Sequence[T], work: Callable[[T], Awaitable[R]], width: in
         for _ in range(min(width, len(things))):
             group.create_task(worker())
     if failures:
-        raise next((error for error in failures if isinstance(error, Unanswered)), failures[0])
+        raise gravest(failures)
     return [results[place] for place in range(len(things))]
 
 
-_TOO_SLOW = f"DynamoDB: the whole batch was not written within {CROWD_WITHIN:.0f} s"
+_TOO_SLOW = f"DynamoDB: the whole batch was not written within {BATCH_WITHIN:.0f} s"
