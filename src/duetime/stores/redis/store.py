@@ -230,7 +230,7 @@ class RedisStore(PooledStore[Link]):
             self._listener.tell(News(is_about_nodes=True))  # something may have been missed
             while True:
                 _, _, text = await link.hear()
-                self._listener.tell_text(text.decode())
+                self._listener.tell_text(text.decode(errors="replace"))
         finally:
             await link.close()
 
