@@ -23,7 +23,7 @@ STORES: dict[str, Callable[[Path, str], Store]] = {
     "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
     **dict.fromkeys(KINDS, lambda folder, url: open_store(url)),
 }
-HEARING = ["memory", *POSTGRES, "mongodb"]
+HEARING = ["memory", *POSTGRES, "mongodb", "redis"]
 
 
 @asynccontextmanager
