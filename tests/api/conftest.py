@@ -17,6 +17,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, RecordingSender
 from tests.api.client import KEY, Api
+from tests.api.gated import GatedStore
 
 NOW = 1_761_474_600_000  # 2025-10-26T10:30:00Z, when the seed's examples happen
 
@@ -83,3 +84,9 @@ def api(make_api: MakeApi, store: Store) -> Api:
 def quick_api(make_api: MakeApi) -> Api:
     """The app over the memory store, for what no store has a part in."""
     return make_api(MemoryStore())
+
+
+@pytest.fixture
+def gated(store: Store) -> GatedStore:
+    """A store that holds every create until a test lets it."""
+    return GatedStore(store, "insert")

@@ -1,13 +1,10 @@
 """Whatever is sent, the answer is an envelope that names what is wrong, and never a 500."""
 
 import json
-from typing import Any
 
 import pytest
 
-from duetime.stores.memory import MemoryStore
 from tests.api.client import KEY, Api, call_app, http_callback, timer_body
-from tests.api.conftest import MakeApi
 
 GOOD = json.dumps(timer_body()).encode()
 
@@ -26,7 +23,6 @@ def with_callback_field(name: str, raw: bytes) -> bytes:
 
 
 NOT_ALLOWED = "has a character that is not allowed here"
-
 REFUSED: list[tuple[bytes, str]] = [
     # Not JSON at all
     (b"", "body: not valid JSON: "),
@@ -338,141 +334,6 @@ async def test_header_that_is_no_text(quick_api: Api, header: str):
     assert (answer.status, answer.code) == (400, 2)
     assert answer.message.lower() == f"{header.lower()}: not valid utf-8"
     assert answer.message.startswith(header)
-
-
-# Limits on bodies
-
-
-@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "DELETE"])
-async def test_announced_too_large(quick_api: Api, method: str):
-    """A body that is announced as too large is not read, and the connection is closed."""
-    path = (
-        "/timers" if method in {"POST", "GET"} else "/timers/01977420-dc00-7012-9f7e-3d5f520271b1"
-    )
-    answer = await call_app(
-        quick_api.app,
-        method,
-        path,
-        headers=[(b"x-api-key", KEY.encode()), (b"content-length", b"1048577")],
-        chunks=(b"never looked at",),
-    )
-    assert answer.summary == (413, 8, "body: must be at most 1048576 bytes")
-    assert answer.headers["connection"] == "close"
-
-
-async def test_turns_out_too_large(make_api: MakeApi):
-    """A body without an announced length is cut off at the limit, chunk by chunk."""
-    api = make_api(MemoryStore(), max_body=1024)
-    answer = await call_app(
-        api.app,
-        "POST",
-        "/timers",
-        headers=[(b"x-api-key", KEY.encode())],
-        chunks=(b" " * 1000, b" " * 25, b"never read"),
-    )
-    assert answer.summary == (413, 8, "body: must be at most 1024 bytes")
-
-
-async def test_exactly_at_the_limit(make_api: MakeApi):
-    """The limit itself is allowed, in one piece or in many."""
-    body = GOOD.ljust(1024)
-    api = make_api(MemoryStore(), max_body=1024)
-    assert (await api.post("/timers", body)).status == 201
-    answer = await call_app(
-        api.app,
-        "POST",
-        "/timers",
-        headers=[(b"x-api-key", KEY.encode()), (b"content-length", b"1024")],
-        chunks=tuple(body[n : n + 100] for n in range(0, 1024, 100)),
-    )
-    assert answer.status == 201
-    assert (await api.post("/timers", body + b" ")).status == 413
-
-
-async def test_content_length_that_is_no_number(quick_api: Api):
-    """A length that is no number is refused, not an error."""
-    for length in (b"x", b"-1", b"1e3", b""):
-        answer = await call_app(
-            quick_api.app,
-            "POST",
-            "/timers",
-            headers=[(b"x-api-key", KEY.encode()), (b"content-length", length)],
-        )
-        assert answer.status in {400, 413}
-
-
-@pytest.mark.promise("bad-input")
-async def test_client_hangs_up(quick_api: Api):
-    """A client that is gone in the middle of its body is answered nothing, and nothing is made."""
-    sent: list[Any] = []
-
-    async def receive():
-        return messages.pop(0)
-
-    async def send(message):
-        sent.append(message)
-
-    messages = [
-        {"type": "http.request", "body": GOOD, "more_body": True},
-        {"type": "http.disconnect"},
-    ]
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/timers",
-        "raw_path": b"/timers",
-        "query_string": b"",
-        "headers": [(b"x-api-key", KEY.encode())],
-    }
-    await quick_api.app(scope, receive, send)
-    assert sent == []
-    assert (await quick_api.get("/timers")).data["total"] == 0
-
-
-# Paths and methods
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/timer",
-        "/timers/",
-        "//timers",
-        "/v1/timers",
-        "/timers/a/b/c",
-        "/groups",
-        "/favicon.ico",
-    ],
-)
-async def test_no_such_path(quick_api: Api, path: str):
-    """A path that is none is 404 in the envelope, never HTML and never a redirect."""
-    answer = await quick_api.get(path)
-    assert answer.summary == (404, 3, "no such path; /docs lists what there is")
-    assert answer.headers["content-type"] == "application/json"
-
-
-@pytest.mark.parametrize(
-    ("path", "allow"),
-    [
-        ("/timers", "GET, HEAD, POST"),
-        ("/timers/batch", "POST"),
-        ("/timers/01977420-dc00-7012-9f7e-3d5f520271b1", "DELETE, GET, HEAD, PUT"),
-        ("/timers/01977420-dc00-7012-9f7e-3d5f520271b1/fire", "POST"),
-        ("/timers/01977420-dc00-7012-9f7e-3d5f520271b1/attempts", "GET, HEAD"),
-        ("/groups/default/timers/x", "DELETE, GET, HEAD, PUT"),
-        ("/healthz", "GET, HEAD"),
-        ("/readyz", "GET, HEAD"),
-        ("/openapi.json", "GET, HEAD"),
-        ("/docs", "GET, HEAD"),
-    ],
-)
-@pytest.mark.parametrize("method", ["PATCH", "OPTIONS", "TRACE", "NONSENSE"])
-async def test_method_not_allowed(quick_api: Api, path: str, allow: str, method: str):
-    """A method that a path does not have is 405 in the envelope, with those that it has."""
-    answer = await quick_api.call(method, path)
-    assert answer.summary == (405, 2, "method not allowed")
-    assert answer.headers["allow"] == allow
 
 
 async def test_unexpected_error(quick_api: Api, monkeypatch, caplog: pytest.LogCaptureFixture):

@@ -1,15 +1,13 @@
-"""A store or an engine that cannot keep up: slowed, then refused, and nothing accepted is lost."""
+"""A store that cannot keep up: creates are slowed, then refused, and nothing accepted is lost."""
 
 import asyncio
 import gc
-import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from duetime.admission import MIB, PATIENCE, Marks
-from duetime.api.bodies import LONGEST_READ, SMALL, TINY, Bodies
 from duetime.api.server import ApiServer, listen
 from duetime.batcher import LONGEST_WAIT, LONGEST_WRITE
 from duetime.decoding import decode
@@ -25,58 +23,9 @@ from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.api.client import KEY, Answer, Api, call_app, timer_body
 from tests.api.conftest import MakeApi
+from tests.api.gated import BODY, GatedStore, assert_refused, seconds, settle, started
 
 FEW = Marks(2, MIB, 2, MIB)
-BODY = json.dumps(timer_body()).encode()
-
-
-class GatedStore:
-    """A store of which some calls wait until a test lets them."""
-
-    def __init__(self, store: Store, *names: str) -> None:
-        self.store = store
-        self.names = set(names)
-        self.gate = asyncio.Event()
-        self.begun = asyncio.Semaphore(0)
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.store, name)
-        if name not in self.names:
-            return method
-
-        async def call(*args: Any) -> Any:
-            self.begun.release()
-            await self.gate.wait()
-            return await method(*args)
-
-        return call
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
-async def started(*calls: Any) -> list[asyncio.Task[Answer]]:
-    tasks = [asyncio.create_task(call) for call in calls]
-    await settle()
-    return tasks
-
-
-def assert_refused(answer: Answer, why: str = "the database is too slow") -> None:
-    assert (answer.status, answer.code, answer.data) == (503, 9, None)
-    assert answer.message.startswith(why)
-    assert answer.message.endswith("nothing was written, try again")
-    assert answer.headers["retry-after"] == "1"
-
-
-def seconds(length: float) -> int:
-    return int(length * 1000)
-
-
-@pytest.fixture
-def gated(store: Store) -> GatedStore:
-    return GatedStore(store, "insert")
 
 
 async def crowded(make_api: MakeApi, gated: GatedStore) -> tuple[Api, list[asyncio.Task[Answer]]]:
@@ -371,172 +320,3 @@ async def test_a_read_that_is_given_up_is_ended(clock: FakeClock):
     with pytest.raises(Unavailable):
         await task
     assert ended.is_set()
-
-
-class Lagging:
-    """An engine that is as far behind as a test says."""
-
-    def __init__(self) -> None:
-        self.behind = 0
-
-    def notice(self, timer):
-        pass
-
-    def lag(self) -> int:
-        return self.behind
-
-
-async def test_engine_behind_slows_and_refuses(make_api: MakeApi, store: Store, clock: FakeClock):
-    """The further behind, the longer creates that are due now wait; beyond a mark they are 503."""
-    engine = Lagging()
-    api = make_api(store, engine=engine)
-    soon, later = timer_body(delay="1s"), timer_body(delay="1h")
-    assert (await api.post("/timers", soon)).status == 201
-    assert (await api.put("/groups/g/timers/old", later)).status == 201
-    engine.behind = 4_000
-    [slowed] = await started(api.post("/timers", soon))
-    clock.advance(399)
-    await settle()
-    assert not slowed.done()
-    clock.advance(1)
-    assert (await slowed).status == 201
-    engine.behind = 12_300
-    why = "this node is 12 s behind"
-    for answer in (
-        await api.post("/timers", soon),
-        await api.post("/timers/batch", {"timers": [later, soon]}),
-        await api.put("/groups/g/timers/new", soon),
-        await api.put("/groups/g/timers/old", soon),
-    ):
-        assert (answer.status, answer.code) == (503, 9)
-        assert answer.message.startswith(why)
-        assert "nothing was written, try again" in answer.message
-        assert answer.headers["retry-after"] == "1"
-    made = await api.post("/timers", later)
-    assert made.status == 201
-    assert (await api.post("/timers/batch", {"timers": [later]})).data["created"] == 1
-    assert (await api.post(f"/timers/{made.data['id']}/fire")).status == 200
-    assert (await api.delete(f"/timers/{made.data['id']}")).status == 200
-    engine.behind = 0
-    assert (await api.post("/timers", soon)).status == 201
-
-
-async def test_few_are_slowed_at_once(make_api: MakeApi, monkeypatch, clock: FakeClock):
-    """Those that wait for the engine are bounded too."""
-    monkeypatch.setattr("duetime.brake.MOST_SLOWED", 2)
-    engine = Lagging()
-    engine.behind = 2_000
-    api = make_api(MemoryStore(), engine=engine)
-    slowed = await started(*(api.post("/timers", timer_body(delay="0s")) for _ in range(2)))
-    assert (await api.post("/timers", timer_body(delay="0s"))).status == 503
-    for _ in range(2):
-        clock.advance(200)
-        assert [answer.status for answer in await asyncio.gather(*slowed)] == [201, 201]
-        slowed = await started(*(api.post("/timers", timer_body(delay="0s")) for _ in range(2)))
-
-
-LARGE = json.dumps(timer_body(metadata="x" * 2 * SMALL)).encode()
-
-
-@pytest.mark.promise("changes-pass")
-async def test_large_bodies_wait_and_small_ones_pass(
-    make_api: MakeApi, gated: GatedStore, clock: FakeClock
-):
-    """Bodies hold so many bytes at once; a large one that finds no room is 503, unread."""
-    bodies = Bodies(clock, large=Marks(10, 2 * len(LARGE), 1, 10 * len(LARGE)))
-    api = make_api(gated, bodies=bodies)
-
-    def post(body: bytes) -> Any:
-        headers = {"Content-Length": str(len(body))}
-        return api.call("POST", "/timers", body, headers=headers)
-
-    held = await started(post(LARGE), post(LARGE))
-    [waiting] = await started(post(LARGE))
-    refused = await post(LARGE)
-    assert_refused(refused, "too many large requests")
-    assert refused.headers["connection"] == "close"
-    small = await started(post(BODY))
-    gated.gate.set()
-    assert (await small[0]).status == 201
-    for task in (*held, waiting):
-        assert (await task).status == 201
-    assert (bodies._large._count, bodies._large._weight) == (0, 0)
-    assert (bodies._small._count, bodies._small._weight) == (0, 0)
-
-
-@pytest.mark.promise("bounded-memory")
-async def test_small_bodies_are_bounded_and_tiny_ones_pass(make_api: MakeApi, clock: FakeClock):
-    """Many small bodies are as much as a large one; a tiny one weighs nothing to speak of."""
-    gated = GatedStore(MemoryStore(), "insert")
-    bodies = Bodies(clock, small=Marks(1, MIB, 1, MIB))
-    api = make_api(gated, bodies=bodies)
-    small = json.dumps(timer_body(metadata="x" * 2 * TINY)).encode()
-
-    def post(body: bytes) -> Any:
-        headers = {"Content-Length": str(len(body))}
-        return api.call("POST", "/timers", body, headers=headers)
-
-    held = await started(post(small), post(small), post(BODY))
-    assert_refused(await post(small), "too many requests")
-    gated.gate.set()
-    assert [answer.status for answer in await asyncio.gather(*held)] == [201] * 3
-    assert (bodies._small._count, bodies._small._weight) == (0, 0)
-
-
-async def test_large_bodies_do_not_wait_for_ever(
-    make_api: MakeApi, gated: GatedStore, clock: FakeClock
-):
-    """A large body that finds no room in time is 503."""
-    api = make_api(gated, bodies=Bodies(clock, large=Marks(1, MIB, 1, MIB)))
-    headers = {"Content-Length": str(len(LARGE))}
-    tasks = await started(*(api.call("POST", "/timers", LARGE, headers=headers) for _ in range(2)))
-    clock.advance(seconds(PATIENCE))
-    assert_refused(await tasks[1], "too many large requests")
-    gated.gate.set()
-    assert (await tasks[0]).status == 201
-
-
-async def test_a_body_in_chunks_keeps_the_room_that_it_needs(make_api: MakeApi, clock: FakeClock):
-    """A body of unknown length takes room for the largest until it is read."""
-    bodies = Bodies(clock)
-    gated = GatedStore(MemoryStore(), "insert")
-    api = make_api(gated, bodies=bodies)
-    headers = [(b"x-api-key", KEY.encode()), (b"transfer-encoding", b"chunked")]
-    chunks = (BODY[:5], BODY[5:])
-    [task] = await started(call_app(api.app, "POST", "/timers", headers=headers, chunks=chunks))
-    assert (bodies._large._count, bodies._large._weight) == (1, len(BODY))
-    gated.gate.set()
-    assert (await task).status == 201
-    assert (bodies._large._count, bodies._large._weight) == (0, 0)
-
-
-async def test_a_large_body_that_stalls(make_api: MakeApi, clock: FakeClock):
-    """Whoever announces a large body and does not send it loses the room again."""
-    bodies = Bodies(clock)
-    api = make_api(MemoryStore(), bodies=bodies)
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        await asyncio.Event().wait()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    headers = [(b"x-api-key", KEY.encode()), (b"content-length", b"%d" % (2 * SMALL))]
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/timers",
-        "raw_path": b"/timers",
-        "root_path": "",
-        "query_string": b"",
-        "headers": headers,
-    }
-    [task] = await started(api.app(scope, receive, send))
-    assert bodies._large._count == 1
-    clock.advance(seconds(LONGEST_READ))
-    await task
-    assert sent[0]["status"] == 400
-    assert (b"connection", b"close") in sent[0]["headers"]
-    assert b"body: did not arrive within 60 s" in sent[1]["body"]
-    assert (bodies._large._count, bodies._large._weight) == (0, 0)

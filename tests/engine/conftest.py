@@ -13,11 +13,19 @@ from duetime.layout import Layout
 from duetime.model import DEFAULT_GROUP, DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
 from duetime.service import Service
+from duetime.stores import News
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 
 CLAIM_FOR = 10_000
 KEYS = map(str, count())  # none of them twice
+
+
+class DeafStore(FlakyStore):
+    """A store whose news get lost."""
+
+    async def announce(self, news: News) -> None:
+        self.calls.append("announce")
 
 
 class Node:
@@ -61,6 +69,13 @@ class Node:
     def sent(self) -> list[tuple[str, int]]:
         """What the sender was given: ids and attempt numbers."""
         return [(timer.id, timer.progress.attempt) for timer in self.sender.sent]
+
+
+async def running(node: Node) -> asyncio.Task[None]:
+    """Let a node run with all its loops, until it is stopped."""
+    task = asyncio.create_task(node.engine.run())
+    await settle()
+    return task
 
 
 async def create_for(owner: Node, creator: Node, **fields: Any) -> Timer:

@@ -7,29 +7,13 @@ import pytest
 
 from duetime import model
 from duetime.engine import agenda, targets
-from duetime.engine.agenda import MOST_BYTES, Agenda
-from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
-from duetime.model import HttpCallback, Kind, Outcome, Status
+from duetime.engine.agenda import MOST_BYTES
+from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES
+from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Insert
 from tests.engine.conftest import Node, settle
-from tests.factories import NOW, make_spec, make_timer
-
-HANGING = {"type": "http", "url": "https://hanging.example/"}
-
-
-class HangingSender:
-    """Makes one receiver hang for ever, and lets the others answer."""
-
-    def __init__(self, node: Node) -> None:
-        send, never = node.sender.send, asyncio.Event()
-
-        async def hang(timer, is_mine):
-            if timer.spec.callback.url == HANGING["url"]:
-                await never.wait()
-            return await send(timer, is_mine)
-
-        node.sender.send = hang
+from tests.engine.crowds import HANGING, HangingSender, heavy
 
 
 def reads_of(store):
@@ -150,19 +134,6 @@ async def test_a_newcomer_does_not_queue_behind_the_backlog_of_others(store, clo
     assert sent.index(newcomer.id) < 400
 
 
-def test_heavy_timers_do_not_keep_light_ones_out(monkeypatch):
-    """What fills the agenda by its weight leaves room to what weighs little."""
-    monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
-    full = Agenda()
-    for _ in range(20):
-        timer = heavy(100)
-        if full.has_room_for(NOW + 4_000, timer.weight, NOW):
-            full.put(timer, NOW)
-    assert len(full) == 10
-    light = make_timer(execute_at=NOW + 1_000)
-    assert full.has_room_for(NOW + 1_000, light.weight, NOW)
-
-
 @pytest.mark.promise("never-lost")
 async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock):
     """Nothing that a crowded receiver was spared is forgotten."""
@@ -258,97 +229,6 @@ async def test_a_running_engine_goes_on_as_soon_as_a_place_is_free(store, clock,
     await engine
 
 
-def test_what_is_due_now_does_not_queue_behind_a_backlog():
-    """Both lanes of the agenda have their share of every batch."""
-    agenda = Agenda()
-    for number in range(1_000):
-        agenda.put(make_timer(execute_at=NOW - 60_000 + number), NOW)
-    now_due = [make_timer(execute_at=NOW) for _ in range(10)]
-    for timer in now_due:
-        agenda.put(timer, NOW)
-    batch = agenda.take(NOW, 100)
-    assert {timer.id for timer in now_due} <= {timer.id for timer in batch}
-    assert len(batch) == 100
-
-
-@pytest.mark.promise("late-fires")
-def test_a_flood_of_timers_due_now_does_not_starve_the_backlog():
-    """The backlog keeps its half of every batch."""
-    agenda = Agenda()
-    backlog = [make_timer(execute_at=NOW - 60_000 + number) for number in range(100)]
-    for timer in backlog:
-        agenda.put(timer, NOW)
-    for _ in range(1_000):
-        agenda.put(make_timer(execute_at=NOW), NOW)
-    batch = agenda.take(NOW, 100)
-    assert [timer.id for timer in batch if timer.execute_at < NOW] == [t.id for t in backlog[:50]]
-
-
-def test_a_single_place_goes_to_what_is_due_now():
-    """A batch of one is no reason for what came up in time to wait for the whole backlog."""
-    agenda = Agenda()
-    agenda.put(make_timer(execute_at=NOW - 60_000), NOW)
-    now_due = make_timer(execute_at=NOW)
-    agenda.put(now_due, NOW)
-    assert [timer.id for timer in agenda.take(NOW, 1)] == [now_due.id]
-
-
-def test_the_first_of_both_lanes_is_next():
-    """What is late already keeps nobody asleep until something comes up in time."""
-    agenda = Agenda()
-    assert agenda.next_at() is None
-    agenda.put(make_timer(execute_at=NOW + 3_000), NOW)
-    assert agenda.next_at() == NOW + 3_000
-    agenda.put(make_timer(execute_at=NOW - 60_000), NOW)
-    assert agenda.next_at() == NOW - 60_000
-    assert agenda.next_in_time() == NOW + 3_000
-
-
-def test_only_news_are_put_on_the_agenda():
-    """A version that is known already, or an older one, or a timer that sleeps, changes nothing."""
-    agenda = Agenda()
-    timer = make_timer(execute_at=NOW, version=2)
-    assert agenda.put(timer, NOW)
-    assert not agenda.put(timer, NOW)
-    assert not agenda.put(msgspec.structs.replace(timer, version=1), NOW)
-    assert not agenda.put(make_timer(wake_at=None), NOW)
-    assert agenda.take(NOW, 10) == [timer]
-    assert len(agenda) == 0
-
-
-def test_what_is_struck_off_leaves_the_others_in_order(monkeypatch):
-    """The rest come up as before, and the bytes of those that went are free again."""
-    agenda_ = Agenda()
-    kept, unwanted = [], []
-    for number in range(40):
-        timer = make_timer(execute_at=NOW + number * 7 % 40)
-        agenda_.put(timer, NOW)
-        (unwanted if timer.execute_at % 3 else kept).append(timer)
-    ids = {timer.id for timer in unwanted}
-    updated = msgspec.structs.replace(kept.pop(), version=2, wake_at=NOW + 41)
-    agenda_.put(updated, NOW)
-    dropped = agenda_.drop(lambda timer: timer.id in ids)
-    assert {timer.id for timer in dropped} == ids
-    monkeypatch.setattr(agenda, "MOST_BYTES", (len(kept) + 1) * updated.weight + 9_000)
-    assert agenda_.has_room_for(NOW, 9_000, NOW)
-    assert not agenda_.has_room_for(NOW, 9_001, NOW)
-    kept.sort(key=lambda timer: timer.execute_at)
-    assert agenda_.take(NOW + 60, 100) == [*kept, updated]
-
-
-def test_receivers_that_wait_are_served_in_turn():
-    """A long queue at one receiver does not come before a short one at another."""
-    targets = Targets(per_target=1, total=100)
-    assert targets.begin("a", make_timer())
-    assert targets.begin("b", make_timer())
-    for _ in range(5):
-        targets.begin("a", make_timer())
-    targets.begin("b", make_timer())
-    targets.end("a", make_timer(), Kind.OK)
-    targets.end("b", make_timer(), Kind.OK)
-    assert [name for name, _ in targets.next_waiting(10)][:2] == ["a", "b"]
-
-
 @pytest.mark.promise("only-itself")
 async def test_a_receiver_that_times_out_does_not_get_more_and_more(store, clock):
     """A receiver that times out has no more under way than at first, and soon fewer."""
@@ -375,111 +255,6 @@ async def test_a_receiver_that_times_out_does_not_get_more_and_more(store, clock
         await settle()
         release.clear()
     assert most == [FIRST_PLACES, *[LEAST_PLACES] * 5]
-
-
-def heavy(kilobytes):
-    payload = msgspec.Raw(b'"' + b"x" * 1024 * kilobytes + b'"')
-    return make_timer(
-        spec=make_spec(callback=HttpCallback(url="http://a.example/", payload=payload))
-    )
-
-
-def test_large_timers_of_one_receiver_leave_the_queue_to_others(monkeypatch):
-    """A receiver's share is a quarter, and every other is sure of a short queue."""
-    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 1024 * 1024)
-    crowded = Targets(per_target=1, total=1_000)
-    for _ in range(50):
-        crowded.begin("hangs", heavy(100))
-    assert len(crowded._waiting) == 3
-    for number in range(4):
-        for _ in range(10):
-            crowded.begin(f"hangs-{number}", heavy(100))
-    assert 10 <= len(crowded._waiting) <= 15
-    turned_away = crowded.turned_away
-    for _ in range(20):
-        crowded.begin("quick", make_timer())
-    assert crowded.turned_away == turned_away
-
-
-@pytest.mark.promise("bounded-memory")
-def test_bytes_under_way_are_bounded(monkeypatch):
-    """Large callbacks are made fewer at a time, and then all of them."""
-    monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 1024 * 1024)
-    node = Targets(per_target=1, total=1_000)
-    large = [heavy(300) for _ in range(4)]
-    for number, timer in enumerate(large):
-        assert node.begin(f"receiver-{number}", timer)
-    assert node.free == 0
-    node.end("receiver-0", large[0], Kind.OK)
-    assert node.free > 0
-
-
-def test_a_receiver_is_served_when_the_node_has_places_again():
-    """Who had few places because the node was full has more as soon as others have ended."""
-    node = Targets(per_target=8, total=40)
-    others = [f"other-{number}" for number in range(37)]
-    for name in others:
-        node.begin(name, make_timer())
-    for _ in range(6):
-        node.begin("a", make_timer())
-    assert node._targets["a"].under_way == 1
-    for name in others:
-        node.end(name, make_timer(), Kind.OK)
-    assert len(node.next_waiting(100)) == 5
-
-
-def test_a_receiver_that_is_done_with_is_forgotten():
-    """Of receivers that nothing is under way to, no more is kept than a number."""
-    targets = Targets(per_target=10, total=10)
-    for number in range(MOST_REMEMBERED + 10):
-        targets.begin(f"receiver-{number}", make_timer())
-        targets.end(f"receiver-{number}", make_timer(), Kind.OK)
-    assert targets._targets == {}
-    assert len(targets._remembered) == MOST_REMEMBERED
-
-
-def places_of(targets: Targets, name: str) -> int:
-    """How many attempts may be under way to a receiver, found out by beginning them."""
-    count = 0
-    while targets.begin(name, make_timer()):
-        count += 1
-    return count
-
-
-def test_a_receiver_earns_its_places():
-    """It begins with a few, and every answer, be it good or bad, adds one, up to the limit."""
-    targets = Targets(per_target=20, total=1_000, queue=0, shared=0)
-    assert places_of(targets, "a") == FIRST_PLACES
-    for kind in (Kind.OK, Kind.HTTP, Kind.OK, Kind.HTTP):
-        targets.end("a", make_timer(), kind)
-    assert targets.under_way + places_of(targets, "a") == FIRST_PLACES + 4
-    for _ in range(50):
-        targets.end("a", make_timer(), Kind.OK)
-        targets.begin("a", make_timer())
-    assert targets.under_way + places_of(targets, "a") == 20
-
-
-def test_a_receiver_that_hangs_loses_its_places():
-    """Every timeout halves them, down to the few that find out when it is back."""
-    targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
-    targets._remembered["a"] = 64
-    assert places_of(targets, "a") == 64
-    for _ in range(64):
-        targets.end("a", make_timer(), Kind.TIMEOUT)
-    assert places_of(targets, "a") == LEAST_PLACES
-    for _ in range(LEAST_PLACES):
-        targets.end("a", make_timer(), Kind.OK)
-    assert places_of(targets, "a") == 2 * LEAST_PLACES
-
-
-@pytest.mark.parametrize("kind", [Kind.NETWORK, Kind.DNS, Kind.EGRESS, Kind.LOST, Kind.UNSENT])
-def test_what_says_nothing_of_a_receivers_speed(kind):
-    """An attempt that never got through, or was taken back, neither earns nor costs a place."""
-    targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
-    count = places_of(targets, "a")
-    for _ in range(count):
-        targets.end("a", make_timer(), kind)
-    assert places_of(targets, "a") == count
 
 
 @pytest.mark.promise("only-itself")

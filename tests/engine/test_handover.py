@@ -9,14 +9,7 @@ from duetime.model import Status
 from duetime.nodes import NODE_KIND
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import Node, settle
-
-
-class DeafStore(FlakyStore):
-    """A store whose news get lost."""
-
-    async def announce(self, news):
-        pass
+from tests.engine.conftest import DeafStore, Node, settle
 
 
 class Cluster:

@@ -8,7 +8,7 @@ from duetime.brake import REFUSE_FROM
 from duetime.errors import StoreError, Unavailable
 from duetime.stores import Insert
 from tests.engine.conftest import Node
-from tests.engine.test_fairness import HANGING, HangingSender
+from tests.engine.crowds import HANGING, HangingSender
 from tests.factories import make_timer
 
 

@@ -15,15 +15,8 @@ from duetime.requests import UpdateTimer
 from duetime.stores import Waking
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
-from tests.engine.conftest import Node, create_for, join, settle
+from tests.engine.conftest import DeafStore, Node, create_for, join, settle
 from tests.factories import make_timer
-
-
-class DeafStore(FlakyStore):
-    """A store whose news get lost."""
-
-    async def announce(self, news):
-        self.calls.append("announce")
 
 
 @pytest.fixture

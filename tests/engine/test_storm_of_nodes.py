@@ -15,12 +15,13 @@ from duetime.engine import Engine
 from duetime.model import Outcome, Status
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
-from tests.engine.test_storm import (
+from tests.engine.weather import (
     FastClock,
     Receivers,
     StormyStore,
     Users,
     counters,
+    sent_after_it_was_taken_up,
     settled,
     unlike_what_was_told,
 )
@@ -96,17 +97,6 @@ class HeldBack:
         outcome = await self._receivers.send(timer, is_mine)
         await self._goes_on.wait()
         return outcome
-
-
-def sent_after_it_was_taken_up(arrived: list[tuple[str, str, int]]) -> list[tuple[str, int]]:
-    """Attempts that arrived after a later one of the same occurrence."""
-    newest: dict[str, int] = {}
-    found = []
-    for _, webhook_id, attempt in arrived:
-        if attempt < newest.get(webhook_id, 0):
-            found.append((webhook_id, attempt))
-        newest[webhook_id] = max(attempt, newest.get(webhook_id, 0))
-    return found
 
 
 @pytest.mark.promise("never-lost", "cancel-holds", "one-node-per-attempt", "own-number")

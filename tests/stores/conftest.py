@@ -6,7 +6,9 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from asyncpg.transaction import Transaction
 
+from duetime.model import Timer
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import kind_of, open_store
@@ -109,6 +111,14 @@ async def somebody(url: str) -> AsyncIterator[asyncpg.Connection]:
         await connection.close()
 
 
+async def hold(session: asyncpg.Connection, timer: Timer) -> Transaction:
+    """Lock a timer's state, until the transaction that is returned ends."""
+    transaction = session.transaction()
+    await transaction.start()
+    await session.execute("SELECT FROM states WHERE id = $1 FOR UPDATE", timer.id)
+    return transaction
+
+
 async def until_waiting(session: asyncpg.Connection, count: int) -> None:
     """Return once so many statements of the test wait for a lock."""
 
@@ -121,3 +131,13 @@ async def until_waiting(session: asyncpg.Connection, count: int) -> None:
         return bool(found == count)
 
     await eventually(are_waiting, f"{count} statements to wait for a lock")
+
+
+async def scanned(store: Store, limit: int, after: str | None = None) -> list[Timer]:
+    """Everything behind a timer, part by part."""
+    found: list[Timer] = []
+    while part := await store.scan(after, limit):
+        assert len(part) <= limit
+        found += part
+        after = part[-1].id
+    return found

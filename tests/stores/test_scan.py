@@ -5,18 +5,9 @@ from msgspec import Raw
 
 from duetime.model import HttpCallback, Status
 from tests.factories import NOW, completed, insert, make_spec, make_timer
+from tests.stores.conftest import scanned
 
 pytestmark = pytest.mark.promise("one-contract")
-
-
-async def scanned(store, limit, after=None):
-    """Everything behind a timer, part by part."""
-    found = []
-    while part := await store.scan(after, limit):
-        assert len(part) <= limit
-        found += part
-        after = part[-1].id
-    return found
 
 
 def by_id(timers):

@@ -16,8 +16,8 @@ import pytest
 from duetime.cli.receiver import Arrival, running_receiver
 from duetime.client import AsyncClient
 from tests.servers.processes import freeze
+from tests.system.ledger import Ledger, put_under_load
 from tests.system.service import API_KEY, ServiceProcess, eventually, running_service
-from tests.system.test_kill import Ledger, put_under_load
 
 pytestmark = pytest.mark.slow
 

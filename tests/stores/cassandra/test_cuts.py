@@ -14,8 +14,8 @@ from duetime.stores import Change, Due, Insert, Query, Waking
 from duetime.stores.cassandra import rounds, stretch
 from duetime.stores.cassandra.rows import DUE
 from tests.factories import NOW, insert, make_event, make_timer
-from tests.stores.cassandra.test_floors import SHARD, at, fire
-from tests.stores.test_scan import scanned
+from tests.stores.cassandra.made import SHARD, at, fire
+from tests.stores.conftest import scanned
 from tests.system.service import eventually
 
 DAY = 24 * 3600 * 1000

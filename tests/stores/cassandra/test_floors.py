@@ -3,30 +3,15 @@
 import pytest
 
 from duetime import ids, model
-from duetime.model import Kind, Outcome
 from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import fence, floors
 from duetime.stores.cassandra.pieces import Ground, Shelving
 from duetime.stores.cassandra.rows import BEGINNING, DUE, LATE
-from tests.factories import NODE, NOW, claimed, completed, insert, make_event, make_timer
+from tests.factories import NOW, claimed, completed, insert, make_event, make_timer
+from tests.stores.cassandra.made import SHARD, at, fire
 from tests.system.service import eventually
 
-SHARD = 5
 LATER = NOW + 300_000
-SENT = Outcome(kind=Kind.OK, status_code=200)
-
-
-def at(wake_at):
-    return make_timer(shard=SHARD, execute_at=wake_at)
-
-
-async def fire(store, timers, now):
-    """Claim and complete timers, at that time."""
-    claims = [model.claim(timer, NODE, now, 30_000) for timer in timers]
-    done = [model.finish(claim, SENT, now, 0.5) for claim in claims]
-    for olds, news in ((timers, claims), (claims, done)):
-        changes = [Change(old, new) for old, new in zip(olds, news, strict=True)]
-        assert all(await store.apply(changes))
 
 
 async def raised(store, until):

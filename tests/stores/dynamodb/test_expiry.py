@@ -7,28 +7,13 @@ from duetime import ids, model
 from duetime.stores import Change, Query
 from duetime.stores.dynamodb import items
 from duetime.stores.dynamodb.expiry import Expiry
-from tests.factories import NOW, claim_of, insert, key_of, make_timer
+from tests.factories import NOW, insert, key_of, make_timer
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.conftest import RETENTION
-from tests.stores.dynamodb.test_layout import everything, finish_of, left, timer_of
+from tests.stores.dynamodb.made import HEAVY, everything, expiries, fired, timer_of
 
 DROPPED_AT = (NOW + 50 + RETENTION) // 1000 + 1
 LATER = DROPPED_AT + 7 * 86_400  # what lies beside the timer
-HEAVY = b'"%s"' % (b"x" * 5_000)
-
-
-async def fired(store, timer):
-    claim = claim_of(timer)
-    finish = finish_of(claim.new)
-    assert await store.apply([claim]) == [True]
-    assert await store.apply([finish]) == [True]
-    return finish.new
-
-
-async def expiries(url):
-    """When each item is dropped that is not of the store's own."""
-    times = [int(item["x"]["N"]) if "x" in item else None for item in await left(url)]
-    return sorted(times, key=str)
 
 
 async def test_a_finished_timer_is_dropped_with_all_that_is_its_own(dropping, dynamodb_url):

@@ -21,8 +21,7 @@ from tests.cluster.wires.dynamodb import TimerWrites, at_port, port_of
 from tests.factories import NOW, claim_of, insert, make_event, make_timer
 from tests.servers.dynamodb import DynamoServer
 from tests.servers.fixtures import OwnServer
-from tests.stores.dynamodb.test_expiry import HEAVY
-from tests.stores.dynamodb.test_layout import finish_of, timer_of
+from tests.stores.dynamodb.made import HEAVY, finish_of, timer_of
 
 OTHER = HEAVY.replace(b"x", b"y")
 

@@ -1,42 +1,16 @@
 """How timers lie in the table: what is asked for them, what it costs, and what is left behind."""
 
 import pytest
-from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.model import HttpCallback, Kind, Outcome
 from duetime.stores import Change, Insert
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
 from duetime.stores.dynamodb.store import DynamoStore
-from tests.factories import NOW, claim_of, insert, key_of, make_attempt, make_spec, make_timer
+from tests.factories import NOW, claim_of, insert, key_of, make_attempt, make_timer
 from tests.servers.dynamodb import ask
-
-BODY = b'{"order":"A-00000000","customer":4711,"action":"expire"}'
-
-
-def timer_of(payload=BODY, *, has_key=False, **overrides):
-    """A timer as users make them."""
-    callback = HttpCallback(url="https://shop.example/hooks/orders", payload=Raw(payload))
-    timer = make_timer(shard=7, spec=make_spec(callback=callback), **overrides)
-    return timer if has_key else replace(timer, timer_id=timer.id)
-
-
-def finish_of(timer):
-    """The change that ends a claimed timer, with its attempt."""
-    outcome = Outcome(kind=Kind.OK, status_code=200, latency_ms=12)
-    done = model.finish(timer, outcome, NOW + 50, 0.5)
-    return Change(timer, done, model.attempt_record(timer, done, outcome, NOW + 50))
-
-
-async def everything(url):
-    return (await ask(url, "Scan", ConsistentRead=True))["Items"]
-
-
-async def left(url):
-    """All that is not of the store's own: what lies beside timers, and they."""
-    return [item for item in await everything(url) if item["pk"]["S"] not in {"shards", "records"}]
+from tests.stores.dynamodb.made import everything, finish_of, left, timer_of
 
 
 async def life_of(store, timer, asked):

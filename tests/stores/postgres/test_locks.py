@@ -14,7 +14,7 @@ from tests.factories import (
     insert,
     make_timer,
 )
-from tests.stores.conftest import somebody, until_waiting
+from tests.stores.conftest import hold, somebody, until_waiting
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (100, 1_000), (1_000, 1_000)])
@@ -44,14 +44,6 @@ async def test_batches_of_any_size_take_their_rows_in_one_order(
             await transaction.commit()
     won = [sum(call.result()[:2]) for call in calls]
     assert sorted(won) == [0, 2]
-
-
-async def hold(session, timer):
-    """Lock a timer's state, until the transaction that is returned ends."""
-    transaction = session.transaction()
-    await transaction.start()
-    await session.execute("SELECT FROM states WHERE id = $1 FOR UPDATE", timer.id)
-    return transaction
 
 
 async def test_purging_leaves_what_somebody_is_changing(postgres, session):

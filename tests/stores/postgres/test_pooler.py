@@ -23,8 +23,7 @@ from tests.factories import (
     with_spec,
 )
 from tests.servers.kinds import POSTGRES
-from tests.stores.conftest import somebody, until_waiting
-from tests.stores.postgres.test_races import hold
+from tests.stores.conftest import hold, somebody, until_waiting
 
 
 class SharedServer:

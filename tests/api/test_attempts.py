@@ -1,0 +1,126 @@
+"""The execution log of a timer: a line for each attempt, in pages."""
+
+import pytest
+
+from duetime.model import Kind, Outcome
+from tests.api.client import FAILED, OK, Api, timer_body
+from tests.api.seed import assert_has
+
+RETRYABLE = Outcome(
+    kind=Kind.TIMEOUT, latency_ms=30_000, error="no answer within 30s", retryable=True
+)
+
+
+async def test_no_attempts_yet(api: Api):
+    """A timer that was not tried has an empty log."""
+    made = await api.create()
+    answer = await api.get(f"/timers/{made['id']}/attempts")
+    assert answer.summary == (200, 0, "success")
+    assert answer.data == {"attempts": [], "next_cursor": None}
+
+
+async def test_attempts(api: Api):
+    """Each attempt is one line: when, by which node, what came of it, and when comes the next."""
+    policy = {"max_attempts": 3, "initial_interval": "10s", "jitter": 0}
+    made = await api.create(retry_policy=policy)
+    await api.claim(made["id"])
+    api.clock.advance(250)
+    await api.finish(made["id"], RETRYABLE)
+    shown = await api.shown(made["id"])
+    assert_has(
+        shown,
+        {
+            "status": "pending",
+            "attempt": 1,
+            "last_error": "no answer within 30s",
+            "next_attempt_at": "2025-10-26T10:30:10.250Z",
+        },
+    )
+    assert shown["outcome"] == {
+        "kind": "timeout",
+        "status_code": None,
+        "latency_ms": 30_000,
+        "error": "no answer within 30s",
+    }
+    await api.claim(made["id"])
+    await api.finish(made["id"], OK)
+    answer = await api.get(f"/timers/{made['id']}/attempts")
+    assert answer.data["attempts"] == [
+        {
+            "occurrence": 1,
+            "attempt": 1,
+            "node": "node-1",
+            "started_at": "2025-10-26T10:30:00Z",
+            "finished_at": "2025-10-26T10:30:00.250Z",
+            "kind": "timeout",
+            "status_code": None,
+            "latency_ms": 30_000,
+            "error": "no answer within 30s",
+            "next_at": "2025-10-26T10:30:10.250Z",
+        },
+        {
+            "occurrence": 1,
+            "attempt": 2,
+            "node": "node-1",
+            "started_at": "2025-10-26T10:30:00.250Z",
+            "finished_at": "2025-10-26T10:30:00.250Z",
+            "kind": "ok",
+            "status_code": 200,
+            "latency_ms": 12,
+            "error": None,
+            "next_at": None,
+        },
+    ]
+
+
+async def test_pages_of_attempts(api: Api):
+    """A long log comes in pages."""
+    made = await api.create(
+        retry_policy={"max_attempts": 10, "initial_interval": "1s", "jitter": 0}
+    )
+    for _ in range(5):
+        await api.claim(made["id"])
+        await api.finish(made["id"], RETRYABLE)
+    path, seen, cursor = f"/timers/{made['id']}/attempts", [], {}
+    for _ in range(3):
+        answer = await api.get(path, limit="2", **cursor)
+        seen += [attempt["attempt"] for attempt in answer.data["attempts"]]
+        cursor = {"cursor": answer.data["next_cursor"]}
+    assert seen == [1, 2, 3, 4, 5]
+    assert cursor["cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"limit": "201"}, "limit"),
+        ({"limit": "0"}, "limit"),
+        ({"cursor": "x"}, "cursor"),
+        ({"cursor": "WzEsImEiXQ"}, "cursor"),  # one of the list of timers
+        ({"cursor": "Wzk5OTk5OTk5OTk5OTk5OTk5OTk5OTksMV0"}, "cursor"),  # beyond 64 bits
+        ({"status": "ok"}, "status"),
+    ],
+)
+async def test_bad_parameters_of_attempts(api: Api, params: dict[str, str], field: str):
+    """Wrong parameters are named."""
+    made = await api.create()
+    answer = await api.get(f"/timers/{made['id']}/attempts", **params)
+    assert (answer.status, answer.code) == (400, 2)
+    assert answer.message.startswith(f"{field}: ")
+
+
+async def test_attempts_of_unknown(api: Api):
+    """The log of an unknown timer is 404."""
+    answer = await api.get("/timers/01977420-dc00-7012-9f7e-3d5f520271b1/attempts")
+    assert answer.summary == (404, 3, "timer not found")
+
+
+async def test_replaced_timer_counts_anew(api: Api):
+    """New content is a new occurrence: attempts start over, and the log keeps the old ones."""
+    made = await api.bring_to("failed", timer_id="x")
+    await api.put("/groups/default/timers/x", timer_body(name="new"))
+    await api.claim(made["id"])
+    await api.finish(made["id"], FAILED)
+    answer = await api.get(f"/timers/{made['id']}/attempts")
+    numbers = [(line["occurrence"], line["attempt"]) for line in answer.data["attempts"]]
+    assert numbers == [(1, 1), (2, 1)]
