@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tests.servers import cassandra, dynamodb, mongodb, mysql, postgres
+from tests.servers import cassandra, dynamodb, mongodb, mysql, postgres, redis
 from tests.servers.install import Install
 from tests.servers.server import Server
 
@@ -71,6 +71,13 @@ KINDS: dict[str, Kind] = {
         dynamodb.DynamoServer,
         dynamodb.make_table,
         dynamodb.drop_table,
+    ),
+    "redis": Kind(
+        "Redis",
+        redis.redis_7,
+        redis.RedisServer,
+        redis.make_database,
+        redis.drop_database,
     ),
 }
 POSTGRES = ("postgres-18", "postgres-15")

@@ -11,7 +11,7 @@ from asyncpg.transaction import Transaction
 from duetime.model import Timer
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
-from duetime.stores.opening import open_store
+from duetime.stores.opening import kind_of, open_store
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.sqlite.store import SqliteStore
@@ -25,7 +25,10 @@ STORES: dict[str, Callable[[Path, str], Store]] = {
     "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
     **dict.fromkeys(KINDS, lambda folder, url: open_store(url)),
 }
-HEARING = ["memory", *POSTGRES, "mongodb"]
+# The name of a server begins with a scheme of its store's URLs.
+HEARING = [
+    engine for engine in STORES if kind_of(f"{engine.partition('-')[0]}://").traits.passes_news
+]
 
 
 @asynccontextmanager

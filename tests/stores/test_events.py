@@ -51,7 +51,7 @@ async def test_published_events_are_forgotten(store):
     timer = make_timer()
     events = tuple(make_event(timer, at=NOW + place) for place in range(3))
     await tell(store, (timer, events))
-    await store.published([events[0].id, events[2].id, "unknown"])
+    await store.published([events[0].id, events[2].id, "unknown", events[1].id[:-1], ""])
     assert await store.events(ids.ALL_SHARDS, None, 9) == [events[1]]
     await store.published([events[0].id])
     await store.published([])

@@ -137,6 +137,7 @@ def test_secrets_are_not_in_the_repr():
             "dynamodb://eu/t?secret_key=x&session_token=y",
             "dynamodb://eu/t?secret_key=***&session_token=***",
         ),
+        ("rediss://:p@h:6379/0", "rediss://:***@h:6379/0"),
     ],
 )
 def test_a_database_url_is_shown_without_its_password(url, shown):

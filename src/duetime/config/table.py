@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from duetime.config import reading
 from duetime.config.reading import Reader
 from duetime.requests import LARGEST_BODY
+from duetime.stores.opening import supported
 
 MAKE_A_KEY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
 
@@ -35,10 +36,7 @@ TABLE: tuple[Setting, ...] = (
         "DATABASE_URL",
         reading.url,
         "sqlite:///data/duetime.db",
-        "Where timers are stored: sqlite:///relative/path, sqlite:////absolute/path, "
-        "postgresql://user:password@host:5432/database, mysql://user:password@host:3306/database, "
-        "mongodb://user:password@host1,host2/database?replicaSet=rs, "
-        "cassandra://user:password@host1,host2:9042/keyspace, or dynamodb://region/table",
+        f"Where timers are stored: {supported()}",
         is_secret=True,
     ),
     Setting(

@@ -14,6 +14,7 @@ from duetime.stores.dynamodb import traits as dynamodb
 from duetime.stores.mongodb import traits as mongodb
 from duetime.stores.mysql import traits as mysql
 from duetime.stores.postgres import traits as postgres
+from duetime.stores.redis import traits as redis
 from duetime.stores.sqlite import traits as sqlite
 from duetime.stores.traits import Traits
 
@@ -41,7 +42,7 @@ class Kind(NamedTuple):
 
 def _memory(url: str, _options: Options) -> Store:
     if url.partition("://")[2].strip("/"):
-        raise ConfigurationError(f"memory:// takes no name; {_supported()}")
+        raise ConfigurationError(f"memory:// takes no name; this version supports {supported()}")
     return memory.MemoryStore()
 
 
@@ -51,7 +52,9 @@ def _sqlite(url: str, options: Options) -> Store:
     rest = url.partition("://")[2]
     path = rest.removeprefix("/")
     if path == rest or not path or path.startswith(":"):
-        raise ConfigurationError(f"a sqlite URL must name a file after sqlite:///; {_supported()}")
+        raise ConfigurationError(
+            f"a sqlite URL must name a file after sqlite:///; this version supports {supported()}"
+        )
     return SqliteStore(path, synchronous=options.sqlite_synchronous, must_exist=options.must_exist)
 
 
@@ -93,6 +96,14 @@ def _mysql(url: str, options: Options) -> Store:
 
     address = Address.parse(url, pool_size=options.pool_size)
     return MysqlStore(address, must_exist=options.must_exist)
+
+
+def _redis(url: str, options: Options) -> Store:
+    from duetime.stores.redis.address import Address  # noqa: PLC0415
+    from duetime.stores.redis.store import RedisStore  # noqa: PLC0415
+
+    address = Address.parse(url, pool_size=options.pool_size)
+    return RedisStore(address, must_exist=options.must_exist)
 
 
 KINDS = (
@@ -143,6 +154,14 @@ KINDS = (
         driver="botocore",
     ),
     Kind(
+        ("redis", "rediss"),
+        "redis://user:password@host:6379/0 (rediss:// speaks TLS)",
+        _redis,
+        redis.TRAITS,
+        extra="redis",
+        driver="redis",
+    ),
+    Kind(
         ("memory",),
         "memory:// (nothing survives the process: for tests and trials)",
         _memory,
@@ -174,9 +193,10 @@ def kind_of(url: str) -> Kind:
         if scheme in kind.schemes:
             return kind
     name = f"no store for {scheme}://" if separator else "the database URL has no scheme"
-    raise ConfigurationError(f"{name}; {_supported()}")
+    raise ConfigurationError(f"{name}; this version supports {supported()}")
 
 
-def _supported() -> str:
+def supported() -> str:
+    """What URLs look like, of every kind."""
     *examples, last = (kind.example for kind in KINDS)
-    return f"this version supports {', '.join(examples)}, and {last}"
+    return f"{', '.join(examples)}, or {last}"

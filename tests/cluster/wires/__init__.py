@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from tests.cluster.wires import cassandra, dynamodb, mongodb, mysql, postgres
+from tests.cluster.wires import cassandra, dynamodb, mongodb, mysql, postgres, redis
 
 
 class Watcher(Protocol):
@@ -49,6 +49,7 @@ WIRES: dict[str, Wire] = {
     "mongodb": Wire(mongodb.TimerWrites, through=mongodb.through),
     "cassandra": Wire(cassandra.TimerWrites),
     "dynamodb": Wire(dynamodb.TimerWrites, dynamodb.port_of, dynamodb.at_port),
+    "redis": Wire(redis.TimerWrites),
 }
 
 

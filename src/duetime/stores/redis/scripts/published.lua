@@ -1,0 +1,2 @@
+-- published: forgets these events.
+for place = 2, #ARGV do forget(EVENTS, ARGV[place]) end
