@@ -10,7 +10,7 @@ from duetime.stores.opening import KINDS, open_store
 from tests.stores.translations import NETWORK_ERRORS, translation
 
 SERVED = [kind for kind in KINDS if kind.extra]
-TRANSLATED = ["postgres", "mysql", "mongodb", "cassandra"]  # by their drivers' errors
+TRANSLATED = ["postgres", "mysql", "mongodb", "cassandra", "redis"]  # by their drivers' errors
 
 
 @pytest.fixture(params=TRANSLATED)
@@ -37,7 +37,7 @@ def test_an_error_of_ours_is_not_hidden(translated):
 def test_a_missing_driver_is_named(kind, monkeypatch):
     """Whoever installed without the driver is told how to get it."""
     for name in [*sys.modules]:
-        if name.startswith(f"duetime.stores.{kind.extra}."):
+        if name.startswith((f"duetime.stores.{kind.extra}.", f"{kind.driver}.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, kind.driver, None)
     with pytest.raises(ConfigurationError, match=rf"pip install 'duetime\[{kind.extra}\]'"):
