@@ -1,7 +1,7 @@
 -- oldest: 1
 -- A partition for each shard. Everything of a timer lies in it, for a conditional batch writes to
 -- one partition only; kind says what a row is, and its place (at, id, n) means something else for
--- each. docs/stores.md has the table. The keyspace is that of the installation.
+-- each. docs/stores/cassandra.md has the table. The keyspace is that of the installation.
 CREATE TABLE IF NOT EXISTS duetime.timers (
     shard int,
     kind tinyint,

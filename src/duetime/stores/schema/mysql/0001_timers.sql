@@ -1,7 +1,7 @@
 -- Timers, their execution log, the outbox and the small documents. Times are milliseconds.
 -- Texts are bytes: then they are compared byte by byte by every server of the family, trailing
 -- spaces count, and none is refused. Why it is laid out like this, and what it was measured
--- against: docs/stores.md. A step that was interrupted is run again, so it must bear that.
+-- against: docs/stores/mysql.md. A step that was interrupted is run again, so it must bear that.
 
 -- What the user asked for. It is written once and rarely changed, so it may have many indexes.
 CREATE TABLE IF NOT EXISTS timers (

@@ -1,6 +1,6 @@
 -- Timers, their execution log, the outbox and the small documents. Times are milliseconds.
 -- Every name is made in the schema of this installation. Why it is laid out like this, and what it
--- was measured against: docs/stores.md.
+-- was measured against: docs/stores/postgresql.md.
 
 -- What the user asked for. It is written once and rarely changed, so it may have many indexes.
 CREATE TABLE timers (
@@ -21,10 +21,13 @@ CREATE TABLE timers (
     vacuum_truncate = false
 );
 
--- Lists. The order of ids is the order of creation.
+-- Lists in the order of creation, which is the order of ids: the one that is asked for most.
 CREATE INDEX timers_created ON timers (tenant, id);
+-- Lists with sort=execute_at, and those bounded by it.
 CREATE INDEX timers_execute ON timers (tenant, execute_at, id);
+-- All timers of one request or trace, in the order of creation.
 CREATE INDEX timers_correlation ON timers (tenant, correlation_id, id);
+-- Names by their beginning; most timers have none.
 CREATE INDEX timers_name ON timers (tenant, name) WHERE name IS NOT NULL;
 
 -- How far each has come: a small row, written anew by every claim and every outcome. PostgreSQL
@@ -66,6 +69,7 @@ CREATE TABLE tags (
     timer  UUID NOT NULL,
     PRIMARY KEY (tenant, tag, timer)
 );
+-- The tags of a timer that is written anew or dropped.
 CREATE INDEX tags_timer ON tags (timer);
 
 CREATE TABLE attempts (
