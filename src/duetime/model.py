@@ -253,9 +253,10 @@ def claim(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
     """Begin the next attempt: from here on, only this node may send it."""
     check("claim", timer)
     progress = timer.progress
-    return _changed(
+    return _with(  # as _changed does, and quicker: every timer comes through here
         timer,
-        now,
+        version=timer.version + 1,
+        updated_at=now,
         status=Status.EXECUTING,
         wake_at=now + claim_for,
         progress=_with(
@@ -293,9 +294,10 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
     check("finish", timer)
     progress = _with(timer.progress, lost=0, claimed_by=None, claimed_at=None, outcome=outcome)
     if outcome.ok:
-        return _changed(
+        return _with(  # as above
             timer,
-            now,
+            version=timer.version + 1,
+            updated_at=now,
             status=Status.COMPLETED,
             wake_at=None,
             executed_at=now,
