@@ -124,9 +124,10 @@ class Service:
         self, tenant: str, body: CreateTimer, if_match: int | None = None
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
-        fresh = self._drafts.new(tenant, body, self.clock.now())
-        key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
         for _ in range(MOST_TRIES):
+            # Anew for each try: stores rely on it that an id which was in doubt is not used again.
+            fresh = self._drafts.new(tenant, body, self.clock.now())
+            key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
             old = await self._ledger.get_for_change(key)
             if old is None:
                 if if_match is not None:

@@ -113,6 +113,13 @@ def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
 
 
 @pytest.mark.promise("no-secret")
+def test_the_secrets_are_known():
+    """Whoever makes another setting a secret sees to it that its repr does not show it."""
+    secrets = {setting.field for setting in TABLE if setting.is_secret}
+    assert secrets == {"api_key", "database_url", "signing_secrets"}
+
+
+@pytest.mark.promise("no-secret")
 def test_secrets_are_not_in_the_repr():
     """Settings can be logged, for their repr shows no secret."""
     secret = "whsec_" + "A" * 32

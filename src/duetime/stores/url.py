@@ -37,9 +37,12 @@ class Host(NamedTuple):
 
 
 class DatabaseUrl:
-    """What a URL says. ConfigurationError names what is wrong with it, and never the password."""
+    """What a URL says. ConfigurationError names what is wrong with it, and never the password.
 
-    def __init__(self, url: str, *, engine: str, example: str) -> None:
+    ``at_in_options``: they may hold an @, as in the name of a user.
+    """
+
+    def __init__(self, url: str, *, engine: str, example: str, at_in_options: bool = False) -> None:
         self._engine = engine
         self._example = example
         try:
@@ -57,6 +60,7 @@ class DatabaseUrl:
         self.hosts = [host for host in found if host is not None]
         options = parse_qsl(parts.query, keep_blank_values=True)
         is_cut_off = "#" in url or "@" in parts.path or "@" in who
+        is_cut_off = is_cut_off or ("@" in parts.query and not at_in_options)
         if is_cut_off or None in found or not all(_OPTION.fullmatch(name) for name, _ in options):
             raise self.broken()
         self.given = dict(options)

@@ -74,6 +74,7 @@ def test_the_url_wins_over_what_is_given_beside_it():
         ("cassandra://ann:s3cret#x@db/k", "%23"),
         ("cassandra://ann:s3cret/x@db/k", "%2F"),
         ("cassandra://ann:s3cret?x@db/k", "%3F"),
+        ("cassandra://ann:9042?tls=s3cret@db/k", "%3F"),
         ("cassandra://ann:s3cret@x@db/k", "%40"),
     ],
 )

@@ -85,6 +85,13 @@ def test_of_several_hosts_the_one_that_takes_writes_is_meant(url, hosts):
     assert rest.target_session_attrs.value == "primary"
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_database_may_be_named_by_an_option(slash):
+    """Where the path names none."""
+    _, rest = understood(Address.parse(f"postgresql://ann@db.example{slash}?dbname=timers"))
+    assert rest.database == "timers"
+
+
 def test_a_single_host_is_taken_as_it_is():
     """Nothing is asked about it."""
     assert "target_session_attrs" not in Address.parse(HERE).dsn

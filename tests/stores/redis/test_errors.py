@@ -11,8 +11,9 @@ from redis.exceptions import BusyLoadingError, ReadOnlyError, ResponseError
 from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import HttpCallback
-from duetime.stores import Change, Insert, News, Record
+from duetime.stores import Change, Insert, Key, News, Record
 from duetime.stores.opening import Options, open_store
+from duetime.stores.redis import store as stores
 from duetime.stores.redis.errors import is_answer, meaning
 from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
 from tests.ports import free_port
@@ -52,6 +53,27 @@ async def test_a_replica(own):
     async with session(own.url()) as client:
         await client.replicaof("127.0.0.1", str(free_port()))
         assert "is a replica" in await refused(own.url(), ConfigurationError)
+
+
+async def test_a_server_that_stalls_while_it_is_looked_at(redis_url, monkeypatch):
+    """It is told within a time, and the store can be closed."""
+    monkeypatch.setattr(stores, "_OPENED_WITHIN", 0.05)
+
+    async def stalled(*_args, **_options):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(stores, "check", stalled)
+    assert await refused(redis_url) == "Redis: no answer in time"
+
+
+@pytest.mark.parametrize("call", ["insert", "get", "get_by_key"])
+async def test_a_text_that_cannot_be_written(redis, call):
+    """It is refused as by the other stores, and nothing is written."""
+    timer = make_timer(timer_id="\ud800")
+    asked = {"insert": [Insert(timer)], "get": ["\ud800"], "get_by_key": [Key.of(timer)]}
+    with pytest.raises(StoreUnavailable, match="surrogates"):
+        await getattr(redis, call)(asked[call])
+    assert await redis.scan(None, 9) == []
 
 
 async def test_a_cluster(own_server):

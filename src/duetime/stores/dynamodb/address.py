@@ -41,7 +41,9 @@ class Address(NamedTuple):
     @classmethod
     def parse(cls, url: str, *, pool_size: int | None = None) -> "Address":
         """Read a URL, whose options win over those given beside it."""
-        found = DatabaseUrl(url, engine="DynamoDB", example=f"{EXAMPLE} or {_WITH_KEYS}")
+        found = DatabaseUrl(
+            url, engine="DynamoDB", example=f"{EXAMPLE} or {_WITH_KEYS}", at_in_options=True
+        )
         [(host, port), *more] = found.hosts
         region = host.lower()
         if more or port is not None:

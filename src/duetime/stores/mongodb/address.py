@@ -53,7 +53,7 @@ class Address(NamedTuple):
     @classmethod
     def parse(cls, url: str, *, pool_size: int | None = None) -> "Address":
         """Read a URL, whose options win over those given beside it."""
-        found = DatabaseUrl(url, engine="MongoDB", example=EXAMPLE)
+        found = DatabaseUrl(url, engine="MongoDB", example=EXAMPLE, at_in_options=True)
         _check_hosts(found)
         database = unquote(found.path) or DEFAULT_DATABASE
         if not _DATABASE.fullmatch(database):

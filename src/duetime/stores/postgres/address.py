@@ -56,7 +56,7 @@ class Address(NamedTuple):
         cls, url: str, *, schema: str | None = None, pool_size: int | None = None
     ) -> "Address":
         """Read a URL, whose options win over those given beside it."""
-        found = DatabaseUrl(url, engine="PostgreSQL", example=EXAMPLE)
+        found = DatabaseUrl(url, engine="PostgreSQL", example=EXAMPLE, at_in_options=True)
         options = found.options(sorted({*_OURS, *_PASSED_ON}))
         chosen = options.text("schema")
         chosen = schema or DEFAULT_SCHEMA if chosen is None else chosen
@@ -76,7 +76,9 @@ class Address(NamedTuple):
             # Of several hosts, only the one that takes writes will do.
             passed_on.setdefault("target_session_attrs", "read-write")
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in passed_on.items())
-        return cls(f"postgresql://{found.netloc}/{found.path}?{query}", chosen, size, is_pooled)
+        # Without a database in the path, one may be named by dbname, or by the environment.
+        path = f"/{found.path}" if found.path else ""
+        return cls(f"postgresql://{found.netloc}{path}?{query}", chosen, size, is_pooled)
 
 
 def _check_hosts(options: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from redis.exceptions import (
 from duetime.stores.translation import translating
 
 # All that can come out of a question: the driver's own, and what the system and a time limit throw.
-FAILURES = (RedisError, OSError, TimeoutError, EOFError, OverflowError)
+FAILURES = (RedisError, OSError, TimeoutError, EOFError, OverflowError, UnicodeError)
 
 _MEANINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (

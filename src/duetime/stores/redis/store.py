@@ -1,5 +1,6 @@
 """The store on Redis: each call is a script, or a few of them one after the other."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from duetime.stores.redis.address import Address
 from duetime.stores.redis.durability import check
 from duetime.stores.redis.errors import FAILURES, translated
 from duetime.stores.redis.link import Argument, Link
-from duetime.stores.redis.pool import Pool
+from duetime.stores.redis.pool import ANSWERED_WITHIN, Pool
 from duetime.stores.redis.traits import TRAITS
 from duetime.stores.schema import check_not_newer, check_steps
 from duetime.stores.walking import Part, walk
@@ -30,6 +31,7 @@ MOST_DROPPED = 250
 
 LINES_OF_NEWS = 500  # in one message
 
+_OPENED_WITHIN = 30.0  # seconds, with all that a server is asked before it is used
 _TURN = 1.0  # seconds of the three that a heartbeat has, until its turn comes
 _LISTEN_AGAIN = 1.0  # seconds after the line was lost
 
@@ -53,11 +55,12 @@ class RedisStore(PooledStore[Link]):
 
     async def _open(self) -> None:
         with translated():
-            link = await Link.open(self._address)
-            try:
-                await self._prepare(link)
-            finally:
-                await link.close()
+            async with asyncio.timeout(_OPENED_WITHIN):
+                link = await Link.open(self._address)
+                try:
+                    await self._prepare(link)
+                finally:
+                    await link.close()
         self._listener.listen_by(self._hear)
 
     async def _shut(self) -> None:
@@ -87,7 +90,9 @@ class RedisStore(PooledStore[Link]):
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         self._check_open()
         answers: list[Timer | None] = []
-        for part in _by_weight(map(rows.of_insert, inserts)):
+        with translated():
+            new = [rows.of_insert(insert) for insert in inserts]
+        for part in _by_weight(new):
             left = part
             while left:  # it answers for as many as are not too heavy
                 taken = await self._write(_ask, *self._call(scripts.INSERT, HEAVIEST, *left))
@@ -98,7 +103,9 @@ class RedisStore(PooledStore[Link]):
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
         self._check_open()
         answers: list[bool] = []
-        for part in _by_weight(map(rows.of_change, changes)):
+        with translated():
+            changed = [rows.of_change(change) for change in changes]
+        for part in _by_weight(changed):
             won = await self._write(_ask, *self._call(scripts.APPLY, *part))
             answers += map(bool, won)
         return answers
@@ -115,7 +122,8 @@ class RedisStore(PooledStore[Link]):
         self._check_open()
         owners: list[str] = []
         for part in parts(keys, LONGEST):
-            names = [self._name("key:").encode() + rows.key_name(key) for key in part]
+            with translated():
+                names = [self._name("key:").encode() + rows.key_name(key) for key in part]
             found = await self._run(_ask, "MGET", *names)
             owners += ["" if each is None else each.decode() for each in found]
         return await self.get(owners)
@@ -226,7 +234,8 @@ class RedisStore(PooledStore[Link]):
         """Pass on what is announced, until the line is lost."""
         link = await Link.open(self._address)
         try:
-            await link.ask("SUBSCRIBE", self._channel)
+            async with asyncio.timeout(ANSWERED_WITHIN):
+                await link.ask("SUBSCRIBE", self._channel)
             self._listener.tell(News(is_about_nodes=True))  # something may have been missed
             while True:
                 _, _, text = await link.hear()
