@@ -1,0 +1,101 @@
+"""What Duetime itself costs for a timer, in processor time: no socket, no disk, no other process.
+
+Run by ``python -m bench.trials.own_cost``. The least of many rounds counts, so that the noise of a
+machine does not: two versions of the program can be told apart by it where rates cannot.
+"""
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from duetime.engine import Engine
+from duetime.model import DEFAULT_TENANT
+from duetime.requests import CreateTimer
+from duetime.service import Service
+from duetime.stores.memory import MemoryStore
+from duetime.stores.sqlite.store import SqliteStore
+from duetime.testing import FakeClock, RecordingSender
+
+ROUNDS = 40
+IN_BATCH = 1_000
+AT_ONCE = 200
+DUE = 2_000
+
+_decode = msgspec.json.Decoder(CreateTimer).decode
+
+
+def bodies(count: int, delay: str) -> list[CreateTimer]:
+    """Requests as they come in."""
+    callback = {"type": "http", "url": "https://example.com/hook", "payload": {"text": "x" * 100}}
+    text = json.dumps({"delay": delay, "callback": callback, "name": "n", "tags": ["a", "b"]})
+    return [_decode(text.encode()) for _ in range(count)]
+
+
+async def least(work: Callable[[], Awaitable[float]], rounds: int = ROUNDS) -> float:
+    """The least that a round took, in microseconds a timer."""
+    return min([await work() for _ in range(rounds)])
+
+
+async def spent(call: Awaitable[object], count: int) -> float:
+    """The processor time of a call, in microseconds a timer."""
+    before = time.process_time()
+    await call
+    return (time.process_time() - before) / count * 1e6
+
+
+async def creating(folder: str) -> tuple[float, float]:
+    """In a batch, and one by one."""
+    store = SqliteStore(f"{folder}/duetime.db", synchronous="off")
+    await store.migrate()
+    service = Service(store, RecordingSender(), FakeClock())
+
+    async def batch() -> float:
+        made = bodies(IN_BATCH, "1h")
+        return await spent(
+            service.create_many(DEFAULT_TENANT, made, count=IN_BATCH, size=300_000), IN_BATCH
+        )
+
+    async def one_by_one() -> float:
+        made = [service.create(DEFAULT_TENANT, body) for body in bodies(AT_ONCE, "1h")]
+        return await spent(asyncio.gather(*made), AT_ONCE)
+
+    figures = await least(batch), await least(one_by_one)
+    await store.close()
+    return figures
+
+
+async def fired() -> float:
+    """From the agenda to the row: taken, claimed, sent and written down."""
+    clock, store, sender = FakeClock(), MemoryStore(), RecordingSender()
+    engine = Engine("bench", store, sender, clock, target_concurrency=IN_BATCH)
+    await engine.members.step()
+    service = Service(store, sender, clock, engine=engine)
+    await service.create_many(DEFAULT_TENANT, bodies(DUE, "1s"), count=DUE, size=600_000)
+    await engine.reader.step()
+    clock.advance(1_500)
+
+    async def work() -> None:
+        while len(sender.sent) < DUE or len(engine.committer):
+            await engine.dispatcher.step()
+            for _ in range(6):  # so that tasks begin and end
+                await asyncio.sleep(0)
+            clock.advance(25)
+            await engine.committer.step()
+
+    return await spent(work(), DUE)
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        batch, one = await creating(folder)
+    print(f"created in batches of {IN_BATCH:,}: {batch:.1f} µs a timer, SQLite's work included")
+    print(f"created one by one: {one:.1f} µs, the same")
+    print(f"fired, without sending and on a store in memory: {await least(fired, 15):.1f} µs")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
