@@ -1,4 +1,4 @@
-"""kill -9, again and again, under a load of creates, cancels and fires: every promise holds."""
+"""A process that is killed again and again, or stopped for a while, under load: promises hold."""
 
 import asyncio
 import os
