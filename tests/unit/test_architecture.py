@@ -16,7 +16,8 @@ def section(title):
 
 def names_in(file):
     """Every function of a file, those of classes with the name of the class."""
-    for node in ast.parse((ROOT / "src" / "duetime" / file).read_text("utf-8")).body:
+    folder = ROOT if file.startswith("tests/") else ROOT / "src" / "duetime"
+    for node in ast.parse((folder / file).read_text("utf-8")).body:
         yield getattr(node, "name", None)
         for inner in node.body if isinstance(node, ast.ClassDef) else ():
             yield f"{node.name}.{getattr(inner, 'name', None)}"
