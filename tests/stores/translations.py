@@ -27,10 +27,10 @@ def translation(translated, error):
     return str(raised.value)
 
 
-async def refused(url):
+async def refused(url, kind=StoreUnavailable):
     """How a store that cannot be opened says so."""
     store = open_store(url)
-    with pytest.raises(StoreUnavailable) as raised:
+    with pytest.raises(kind) as raised:
         await store.migrate()
     with pytest.raises(StoreUnavailable, match="not open"):
         await store.ping()

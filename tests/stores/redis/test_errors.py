@@ -12,22 +12,14 @@ from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
 from duetime.model import HttpCallback
 from duetime.stores import Change, Insert, Key, News, Record
-from duetime.stores.opening import Options, open_store
+from duetime.stores.opening import open_store
 from duetime.stores.redis import store as stores
 from duetime.stores.redis.errors import is_answer, meaning
 from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
 from tests.ports import free_port
 from tests.servers.certificates import AUTHORITY
 from tests.servers.redis import session
-
-
-async def refused(url, kind=StoreUnavailable, options=Options()):  # noqa: B008
-    """What a store says that cannot be opened."""
-    store = open_store(url, options)
-    with pytest.raises(kind) as raised:
-        await store.migrate()
-    await store.close()
-    return str(raised.value)
+from tests.stores.translations import refused
 
 
 async def test_a_wrong_password(own):
