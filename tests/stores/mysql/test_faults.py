@@ -13,6 +13,7 @@ from duetime.stores.opening import open_store
 from duetime.stores.pooled import QUICK_WITHIN
 from tests.cluster.conftest import on
 from tests.factories import claim_of, claimed, insert, make_timer
+from tests.open_connections import open_connections
 from tests.servers.certificates import AUTHORITY
 from tests.servers.kinds import MYSQL
 from tests.servers.mysql import make_database, mysql_value
@@ -179,4 +180,5 @@ async def test_a_password_that_needs_tls(own_server):
     store = open_store(server.url("timers", ssl_mode="required"))
     with pytest.raises(StoreUnavailable, match="CREATE DATABASE"):  # so it was let in
         await store.migrate()
+    assert open_connections() == []  # though the server has not agreed to the end of TLS
     await store.close()

@@ -52,11 +52,11 @@ class _Line(Connection):
         """Tell whether the server has hung up, or we have."""
         return not self._connected or self._stream_broken
 
-    def abort(self) -> None:
-        """Hang up at once, without waiting for what is not sent yet."""
+    def close(self) -> None:
+        """Hang up at once: the driver's way waits for the server over TLS, and nobody for it."""
         if self._transport is not None:
             self._transport.abort()
-        self.close()
+        super().close()
         self._connected = False
 
 
@@ -85,7 +85,7 @@ class Session:
 
     def close(self) -> None:
         """Hang up."""
-        self._line.abort()
+        self._line.close()
 
     async def say_goodbye(self) -> None:
         """Hang up in order, so that the server does not count it as a failure."""
@@ -143,7 +143,7 @@ async def connect(address: Address) -> Session:
                 await line.connect()
             return await _ready(line)
     except BaseException:
-        line.abort()
+        line.close()
         raise
 
 
