@@ -8,8 +8,11 @@ from bson.binary import Binary
 from duetime.errors import StoreUnavailable
 from duetime.stores import Insert, News, Record
 from duetime.stores.mongodb import lane
+from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.lane import Lane
+from duetime.stores.mongodb.store import MongodbStore
 from tests.factories import insert, make_timer
+from tests.open_connections import open_connections
 
 
 async def test_who_finds_no_place_hears_why(monkeypatch):
@@ -80,6 +83,22 @@ async def test_a_cancelled_call_harms_no_other(mongodb):
         call.cancel()
         await asyncio.wait([call])
         assert await mongodb.get([timers[turns].id]) == [timers[turns]]
+
+
+async def test_who_goes_away_leaves_no_connection_behind(url):
+    """However far the driver has come with one that it makes for him."""
+    for turns in range(9, 21):
+        store = MongodbStore(Address.parse(url))
+        await store.migrate()
+        calls = [asyncio.create_task(store.insert([Insert(make_timer())])) for _ in range(6)]
+        calls += [asyncio.create_task(store.get([make_timer().id])) for _ in range(4)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        await store.close()
+        assert open_connections() == []
 
 
 async def test_closing_waits_for_a_write(mongodb, database):

@@ -10,13 +10,11 @@ In a sharded cluster each shard knows only the numbers of its own writes. There 
 who lost an answer is told that nobody knows.
 """
 
-import asyncio
-
-import pymongo
 from pymongo.topology_description import TOPOLOGY_TYPE
 
 from duetime.stores.mongodb.connection import Database, Session
 from duetime.stores.mongodb.errors import ENGINE_ERRORS
+from duetime.stores.mongodb.lane import limited
 
 # Seconds to settle a write in.
 SETTLE_WITHIN = 5.0
@@ -29,11 +27,10 @@ async def settle(database: Database, session: Session) -> bool:
     if database.client.topology_description.topology_type == TOPOLOGY_TYPE.Sharded:
         return False
     try:
-        with pymongo.timeout(SETTLE_WITHIN):
-            async with asyncio.timeout(SETTLE_WITHIN):
-                await database[FENCES].update_one(
-                    {"_id": 0}, {"$inc": {"count": 1}}, upsert=True, session=session
-                )
+        async with limited(SETTLE_WITHIN):
+            await database[FENCES].update_one(
+                {"_id": 0}, {"$inc": {"count": 1}}, upsert=True, session=session
+            )
     except ENGINE_ERRORS:
         return False
     return True

@@ -2,11 +2,15 @@
 
 The driver's pool is shared by all lanes, and is large enough for all of them together: whoever has
 a place in a lane finds a connection. So heartbeats, in a lane of their own, wait for nobody.
+
+What has begun goes on to its end, though its caller leaves: the driver forgets a connection that it
+is making when it is cancelled, and nobody would ever close it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import pymongo
 
@@ -18,6 +22,14 @@ T = TypeVar("T")
 # Seconds.
 FREE_WITHIN = 5.0  # a place, when all are taken
 MARGIN = 2.0  # on top of what the driver allows itself
+
+
+@asynccontextmanager
+async def limited(seconds: float) -> AsyncIterator[None]:
+    """So long the driver may take: it ends what it does by itself, and tells the server."""
+    with pymongo.timeout(seconds):
+        async with asyncio.timeout(seconds + MARGIN):
+            yield
 
 
 class Lane:
@@ -34,15 +46,19 @@ class Lane:
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do some work; StoreUnavailable if it fails or takes too long."""
         with translated():
-            return await self.run_bare(work)
+            return await self.in_turn(lambda: self.in_time(work))
 
-    async def run_bare(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work; the driver's own error if it fails."""
-        async with self._turns.taken_within(FREE_WITHIN):
-            # The driver ends whatever it does in time, and tells the server how long that is.
-            with pymongo.timeout(self._within):
-                async with asyncio.timeout(self._within + MARGIN):
-                    return await work()
+    async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do some work in a place of the lane, to its end; the driver's own error if it fails."""
+        await self._turns.enter(FREE_WITHIN)
+        task = asyncio.create_task(work())
+        task.add_done_callback(lambda _: self._turns.leave())
+        return await asyncio.shield(task)
+
+    async def in_time(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do some work within the time that the lane allows."""
+        async with limited(self._within):
+            return await work()
 
     async def close(self) -> None:
         """Let nobody in any more, and wait for those who are."""

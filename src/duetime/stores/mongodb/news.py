@@ -17,6 +17,7 @@ from duetime.stores import News, listening
 from duetime.stores.listening import pieces
 from duetime.stores.mongodb.connection import Collection, Database, Document
 from duetime.stores.mongodb.errors import ENGINE_ERRORS
+from duetime.stores.mongodb.lane import Lane
 
 _LINES = 1_000  # in one document
 
@@ -44,14 +45,18 @@ class Listener(listening.Listener):
 
     def __init__(self) -> None:
         super().__init__(ENGINE_ERRORS, lambda: RECONNECT_EVERY, None)
+        self._lane = Lane(1, SILENT_FOR)
 
     def open(self, collection: Collection) -> None:
         """Say where the news are."""
         self.listen_by(partial(self._listen, collection))
 
+    async def close(self) -> None:
+        await super().close()
+        await self._lane.close()
+
     async def _listen(self, collection: Collection) -> None:
-        async with asyncio.timeout(SILENT_FOR):
-            mark = (await collection.insert_one({})).inserted_id
+        mark = (await self._lane.run(lambda: collection.insert_one({}))).inserted_id
         is_old = True  # until the mark is found
         async with collection.find(cursor_type=CursorType.TAILABLE_AWAIT) as cursor:
             cursor.max_await_time_ms(int(SPEAK_EVERY * 1000))

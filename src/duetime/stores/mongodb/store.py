@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar, cast
 
+import pymongo
 from bson.timestamp import Timestamp
 
 from duetime.clock import Millis
@@ -152,9 +153,9 @@ class MongodbStore(BaseStore):
 
     async def records(self, kind: str) -> list[Record]:
         records = self._inside.records
-        with translated():
-            async with asyncio.timeout(QUICK_WITHIN):
-                return await self._read(self._quick, lambda session: records.of_kind(kind, session))
+        return await self._read(
+            self._quick, lambda session: records.of_kind(kind, session), QUICK_WITHIN
+        )
 
     async def put_record(self, old: Record | None, new: Record | None) -> bool:
         records = self._inside.records
@@ -172,7 +173,9 @@ class MongodbStore(BaseStore):
     def listen(self, hear: Callable[[News], None]) -> None:
         self._listener.add(hear)
 
-    async def _read(self, lane: Lane, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def _read(
+        self, lane: Lane, work: Callable[[Session], Awaitable[T]], within: float | None = None
+    ) -> T:
         """Read what is no older than anything that was acknowledged before."""
         database = self._inside.database
 
@@ -182,12 +185,15 @@ class MongodbStore(BaseStore):
                     session.advance_operation_time(newest)
                 return await work(session)
 
+        loop = asyncio.get_running_loop()
+        # All of it together: the barrier may have to wait for the one before.
+        give_up_at = loop.time() + (within or ANSWER_WITHIN + MARGIN)
         with translated():
-            # All of it together: the barrier may have to wait for the one before.
-            async with asyncio.timeout(ANSWER_WITHIN + MARGIN):
+            async with asyncio.timeout_at(give_up_at):
                 # It is a write, which has no place in a database that is taken as it is.
                 newest = None if self._must_exist else await self._barrier.passed(database)
-                return await lane.run(lambda: from_there_on(newest))
+                with pymongo.timeout(max(give_up_at - loop.time(), 0.001)):
+                    return await lane.run(lambda: from_there_on(newest))
 
     async def _write(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Write. When this raises, the write has ended one way or the other.
@@ -199,7 +205,7 @@ class MongodbStore(BaseStore):
         async def to_its_end() -> T:
             async with database.client.start_session(causal_consistency=False) as session:
                 try:
-                    return await self._lane.run_bare(lambda: work(session))
+                    return await self._lane.in_time(lambda: work(session))
                 except ENGINE_ERRORS as error:
                     if was_never_sent(error):
                         raise
@@ -208,7 +214,7 @@ class MongodbStore(BaseStore):
                     raise Unanswered(not_known(f"MongoDB: {meaning(error)}")) from error
 
         with translated(), noting_unnumbered() as unnumbered:
-            return await to_its_end()
+            return await self._lane.in_turn(to_its_end)
 
     @property
     def _inside(self) -> _Opened:
