@@ -156,6 +156,12 @@ async def test_the_primary_hangs_and_comes_back(own_mongodb_set, store):
     await is_as_noted(servers, writers)
 
 
+def until_a_majority_has(new):
+    """Wait until the third member follows a new primary: it may look to the old one for a while."""
+    with MongoClient(new.url(directConnection="true")) as client:
+        client.get_database("other", write_concern=connection.DURABLE)["other"].insert_one({})
+
+
 async def test_what_was_found_unwritten_stays_so(own_mongodb_set, store, monkeypatch):
     """It lies in front of a primary that hangs, is settled with the next, and is never done."""
     servers, timers = own_mongodb_set, [make_timer() for _ in range(WRITERS)]
@@ -178,6 +184,7 @@ async def test_what_was_found_unwritten_stays_so(own_mongodb_set, store, monkeyp
             return await store._client.primary == ("127.0.0.1", new.port)
 
         await eventually(is_known, "the driver to know the next primary")
+        await asyncio.to_thread(until_a_majority_has, new)
         is_elected.set()
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {StoreUnavailable}
