@@ -6,4 +6,4 @@ import asyncio
 def open_connections() -> list[asyncio.Transport]:
     """Those that nobody has begun to close."""
     loop = asyncio.get_running_loop()
-    return [each for each in loop._transports.values() if not each.is_closing()]  # type: ignore[attr-defined]
+    return [each for each in loop._transports.values() if not each.is_closing()]

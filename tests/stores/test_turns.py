@@ -54,6 +54,30 @@ async def test_a_place_for_a_block_is_given_back():
     assert turns.taken == 0
 
 
+async def test_what_has_begun_goes_on_though_its_caller_leaves():
+    """It keeps its place until its end; what waits in line for one is not begun any more."""
+    turns, begun, may_end = Turns(1, FULL), [], asyncio.Event()
+
+    async def work():
+        begun.append(True)
+        await may_end.wait()
+
+    callers = [asyncio.create_task(turns.run(work, 5)) for _ in range(2)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for caller in callers:
+        caller.cancel()
+    await asyncio.wait(callers)
+    assert turns.taken == 1
+    closing = asyncio.create_task(turns.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    may_end.set()
+    await closing
+    assert begun == [True]
+    assert turns.taken == 0
+
+
 async def test_a_turn_that_comes_to_one_who_leaves_is_passed_on():
     """A caller who goes away just when his turn has come leaves no gap."""
     turns = Turns(1, FULL)

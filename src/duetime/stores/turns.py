@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from duetime.errors import StoreUnavailable
+
+T = TypeVar("T")
 
 
 class Turns:
@@ -55,6 +58,16 @@ class Turns:
             yield
         finally:
             self.leave()
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, T]], within: float) -> T:
+        """Do some work in a place of its own, which goes on to its end though its caller leaves.
+
+        So whatever it has its hands on is in order afterwards.
+        """
+        await self.enter(within)
+        task = asyncio.create_task(work())
+        task.add_done_callback(lambda _: self.leave())
+        return await asyncio.shield(task)
 
     async def close(self) -> None:
         """Let nobody in any more, and wait until all have left."""

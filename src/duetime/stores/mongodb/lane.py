@@ -50,10 +50,7 @@ class Lane:
 
     async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do some work in a place of the lane, to its end; the driver's own error if it fails."""
-        await self._turns.enter(FREE_WITHIN)
-        task = asyncio.create_task(work())
-        task.add_done_callback(lambda _: self._turns.leave())
-        return await asyncio.shield(task)
+        return await self._turns.run(work, FREE_WITHIN)
 
     async def in_time(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do some work within the time that the lane allows."""

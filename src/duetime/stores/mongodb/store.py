@@ -192,6 +192,7 @@ class MongodbStore(BaseStore):
             async with asyncio.timeout_at(give_up_at):
                 # It is a write, which has no place in a database that is taken as it is.
                 newest = None if self._must_exist else await self._barrier.passed(database)
+                # It goes on though we give up, but not for long; and zero would be for ever.
                 with pymongo.timeout(max(give_up_at - loop.time(), 0.001)):
                     return await lane.run(lambda: from_there_on(newest))
 

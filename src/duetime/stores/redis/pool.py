@@ -8,8 +8,8 @@ has died.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from duetime.errors import ConfigurationError, StoreUnavailable, Unanswered
 from duetime.stores.redis.address import Address
@@ -53,27 +53,19 @@ class Pool:
 
     async def run(self, work: Work[T], within: float | None = None) -> T:
         """Do some work on a link; StoreUnavailable if it fails or takes too long."""
-        return await self._in_turn(self._done(work, within or self._answered_within))
+        allowed = within or self._answered_within
+        return await self._turns.run(lambda: self._done(work, allowed), self._free_within)
 
     async def run_to_its_end(self, work: Work[T]) -> T:
         """Do some work that writes. When this raises, it is over; else it raises Unanswered."""
-        return await self._in_turn(self._done(work, self._answered_within, is_settled=True))
+        return await self._turns.run(
+            lambda: self._done(work, self._answered_within, is_settled=True), self._free_within
+        )
 
     async def close(self) -> None:
         """Let those under way finish, and close every link."""
         await self._turns.close()
         await self._hang_up()
-
-    async def _in_turn(self, work: Coroutine[Any, Any, T]) -> T:
-        """Once begun, work goes on to its end though its caller leaves, and its link stays good."""
-        try:
-            await self._turns.enter(self._free_within)
-        except BaseException:
-            work.close()
-            raise
-        task = asyncio.create_task(work)
-        task.add_done_callback(lambda _: self._turns.leave())
-        return await asyncio.shield(task)
 
     async def _done(self, work: Work[T], within: float, *, is_settled: bool = False) -> T:
         give_up_at = asyncio.get_running_loop().time() + within
