@@ -114,6 +114,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     correlation_id: str
     retry_policy: RetryPolicy = SINGLE_ATTEMPT
     deadline: Millis | None = None  # after execute_at; no attempt starts later than that
+    retention: Millis | None = None  # how long it is kept when it has finished; None: as usual
 
     @cached_property
     def weight(self) -> int:
@@ -201,6 +202,14 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     def weight(self) -> int:
         """About how many bytes it takes in memory: what the user sent, and some for the rest."""
         return LIGHTEST + self.spec.weight
+
+    @property
+    def drop_at(self) -> Millis | None:
+        """When it may be dropped, if it has finished and has a retention of its own."""
+        retention = self.spec.retention
+        if retention is None or self.status not in FINISHED:
+            return None
+        return self.updated_at + retention
 
     @property
     def webhook_id(self) -> str:
