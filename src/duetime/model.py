@@ -25,8 +25,8 @@ DEFAULT_TENANT = "default"
 DEFAULT_GROUP = "default"
 DEFAULT_TIMEOUT: Millis = 30_000
 
-# How long a timer whose group is paused sleeps before somebody looks at it again. Resuming the group
-# wakes it; this is for the one that a node put to sleep which had not heard of that.
+# How long a timer whose group is paused sleeps before somebody looks at it again. Resuming the
+# group wakes it; this is for the one that a node put to sleep which had not heard of that.
 HOLD_FOR: Millis = 3_600_000
 
 # A timer whose attempts keep ending with their node gone is failed after this many.

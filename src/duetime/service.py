@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Protocol, TypeAlias
 
 from duetime import model
+from duetime.auditing import Audit
 from duetime.brake import Brake
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
@@ -18,9 +19,11 @@ from duetime.drafts import Drafts, fingerprint
 from duetime.errors import (
     Conflict,
     DuetimeError,
+    Forbidden,
     InvalidRequest,
     NotFound,
     PreconditionFailed,
+    StoreError,
     Unavailable,
 )
 from duetime.layout import Layout
@@ -29,6 +32,13 @@ from duetime.model import Attempt, Status, Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.stores import Change, Key, Page, Query, Store
+from duetime.tenancy.api_keys import ApiKeys
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import Group
+from duetime.tenancy.groups import Groups
+from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenants import Tenants
+from duetime.tenancy.uses import Uses
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
@@ -70,33 +80,53 @@ class Service:
         layout: Layout | None = None,
         max_timer: int = LARGEST_BODY,
         limits: Limits = DEFAULT_LIMITS,
+        rules: Rules | None = None,
+        audit: Audit | None = None,
+        are_groups_made_by_timers: bool = True,
     ) -> None:
         self.clock = clock
         self.counts = store.traits.counts  # whether a list can tell how many there are
+        self.rules = rules or Rules(store, clock)
+        self.audit = audit or Audit(store, clock)
+        self.uses = Uses(store, clock)
+        self.tenants = Tenants(self.rules, store, clock, self.audit)
+        self.keys = ApiKeys(self.rules, self.tenants, self.uses, clock, self.audit)
+        self.groups = Groups(
+            self.rules,
+            store,
+            sender,
+            clock,
+            self.audit,
+            layout=layout or Layout(store.traits.num_shards),
+            are_made_by_timers=are_groups_made_by_timers,
+        )
         self._engine = engine
-        self._layout = layout or Layout(store.traits.num_shards)
-        self._drafts = Drafts(sender, self._layout, min_delay=min_delay, max_timer=max_timer)
+        self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
 
-    async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
+    async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
         self._ledger.check_creates()
+        await self.groups.make_sure_of(caller, body.group)
         try:
-            timer = self._drafts.new(tenant, body, self.clock.now())
+            timer = self._drafts.new(caller.tenant, body, self.clock.now())
         except InvalidRequest:
             if body.timer_id is not None:
-                [made] = await self._made_before(tenant, [body])
+                [made] = await self._made_before(caller.tenant, [body])
                 if made is not None:
                     return made, False
             raise
-        return await self._insert(timer)
+        answer = await self._insert(timer)
+        if answer[1]:
+            await self.audit.note_create(caller, "timer.create", timer.id, group=timer.group)
+        return answer
 
     async def create_many(
         self,
-        tenant: str,
+        caller: Caller,
         bodies: Iterable[CreateTimer | DuetimeError],
         *,
         count: int,
@@ -108,7 +138,7 @@ class Service:
         """
         room = await self._ledger.room_for(count, size)
         try:
-            drafts, answers = await self._drafted(tenant, bodies)
+            drafts, answers = await self._drafted(caller, bodies)
             timers = list(drafts.values())
             if timers:
                 await self._brake.slow(min(timer.execute_at for timer in timers))
@@ -118,23 +148,35 @@ class Service:
         stored = await self._ledger.insert_many(timers, room)
         for place, timer, existing in zip(drafts, timers, stored, strict=True):
             answers[place] = self._created(timer, existing)
+        created = [each[0] for each in answers.values() if isinstance(each, tuple) and each[1]]
+        if created:
+            # One line for all of them: it says how many, and between which ids they lie.
+            await self.audit.note_create(
+                caller,
+                "timer.create_batch",
+                created[0].id,
+                details={"timers": len(created), "last": created[-1].id},
+            )
         return [answers[place] for place in range(len(answers))]
 
     async def put(
-        self, tenant: str, body: CreateTimer, if_match: int | None = None
+        self, caller: Caller, body: CreateTimer, if_match: int | None = None
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
+        await self.groups.make_sure_of(caller, body.group)
         for _ in range(MOST_TRIES):
             # Anew for each try: stores rely on it that an id which was in doubt is not used again.
-            fresh = self._drafts.new(tenant, body, self.clock.now())
-            key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
-            old = await self._ledger.get_for_change(key)
+            fresh = self._drafts.new(caller.tenant, body, self.clock.now())
+            old = await self._ledger.get_for_change(Key.of(fresh))
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
                 with suppress(Conflict):  # somebody was faster: this one replaces theirs
                     timer, is_new = await self._insert(fresh)
                     if is_new:
+                        await self.audit.note_create(
+                            caller, "timer.create", timer.id, group=timer.group
+                        )
                         return timer, True
                 continue
             _check_version(old, if_match)
@@ -147,66 +189,83 @@ class Service:
             )
             await self._brake.slow(new.execute_at)
             if await self._apply(Change(old, new)):
+                await self._note(caller, "timer.replace", new)
                 return new, False
         raise _keeps_changing()
 
     # Reading ----------------------------------------------------------------------------------
 
-    async def get(self, tenant: str, id_: str) -> Timer:
+    async def get(self, caller: Caller, id_: str) -> Timer:
         """The timer with this id."""
-        return _found(tenant, await self._ledger.get(id_))
+        return _found(caller, await self._ledger.get(id_))
 
-    async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
+    async def get_by_key(self, caller: Caller, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._ledger.get_by_key([self._layout.key_of(tenant, group, timer_id)])
-        return _found(tenant, timer)
+        key = await self.groups.locate(caller.tenant, group, timer_id)
+        [timer] = await self._ledger.get_by_key([key])
+        return _found(caller, timer)
 
     async def search(self, query: Query) -> Page:
         """A page of a tenant's timers."""
         return await self._ledger.search(query)
 
     async def attempts(
-        self, tenant: str, id_: str, after: tuple[int, int] | None, limit: int
+        self, caller: Caller, id_: str, after: tuple[int, int] | None, limit: int
     ) -> list[Attempt]:
         """A timer's execution log."""
-        timer = await self.get(tenant, id_)
+        timer = await self.get(caller, id_)
         return await self._ledger.attempts(timer.id, after, limit)
 
     # Changing ---------------------------------------------------------------------------------
 
     async def update(
-        self, tenant: str, id_: str, body: UpdateTimer, if_match: int | None = None
+        self, caller: Caller, id_: str, body: UpdateTimer, if_match: int | None = None
     ) -> Timer:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
             return self._drafts.updated(timer, body, now)
 
-        return await self._change(tenant, id_, updated, if_match)
+        return await self._change(caller, "timer.update", id_, updated, if_match)
 
-    async def cancel(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def cancel(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Make sure that a timer never starts."""
-        return await self._change(tenant, id_, _canceled, if_match)
+        return await self._change(caller, "timer.cancel", id_, _canceled, if_match)
 
     async def cancel_by_key(
-        self, tenant: str, group: str, timer_id: str, if_match: int | None = None
+        self, caller: Caller, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        return await self._change(
-            tenant, self._layout.key_of(tenant, group, timer_id), _canceled, if_match
-        )
+        key = await self.groups.locate(caller.tenant, group, timer_id)
+        return await self._change(caller, "timer.cancel", key, _canceled, if_match)
 
-    async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def pause(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Hold a timer back until it is resumed."""
-        return await self._change(tenant, id_, model.pause, if_match)
+        return await self._change(caller, "timer.pause", id_, model.pause, if_match)
 
-    async def resume(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def resume(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Let a paused timer go on."""
-        return await self._change(tenant, id_, model.resume, if_match)
+        return await self._change(caller, "timer.resume", id_, model.resume, if_match)
 
-    async def fire(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def fire(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Make a waiting timer due now."""
-        return await self._change(tenant, id_, model.fire, if_match)
+        return await self._change(caller, "timer.fire", id_, model.fire, if_match)
+
+    # Groups with their timers --------------------------------------------------------------------
+
+    async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> None:
+        """Take a group away; Conflict while something of it is still to come."""
+        raise NotImplementedError
+
+    async def resume_group(self, caller: Caller, name: str) -> Group:
+        """Start timers of a group again, and see to what fell due meanwhile by its rule."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Write what is still to be written."""
+        await self.audit.close()
+        with suppress(StoreError):
+            await self.uses.step()
 
     # Health and nodes -------------------------------------------------------------------------
 
@@ -229,7 +288,7 @@ class Service:
     # Batches ----------------------------------------------------------------------------------
 
     async def _drafted(
-        self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
+        self, caller: Caller, bodies: Iterable[CreateTimer | DuetimeError]
     ) -> tuple[dict[int, Timer], dict[int, Answer]]:
         """By their places in the batch, the timers to write, and what is answered already."""
         drafts: dict[int, Timer] = {}
@@ -240,12 +299,15 @@ class Service:
                 answers[place] = body
                 continue
             try:
-                drafts[place] = self._drafts.new(tenant, body, self.clock.now())
+                await self.groups.make_sure_of(caller, body.group)
+                drafts[place] = self._drafts.new(caller.tenant, body, self.clock.now())
             except InvalidRequest as error:
                 answers[place] = error
                 if body.timer_id is not None:
                     refused[place] = body
-        made = await self._made_before(tenant, list(refused.values()))
+            except (Conflict, Forbidden) as error:
+                answers[place] = error
+        made = await self._made_before(caller.tenant, list(refused.values()))
         for place, timer in zip(refused, made, strict=True):
             if timer is not None:
                 answers[place] = timer, False
@@ -258,7 +320,8 @@ class Service:
         """
         if not bodies:
             return []
-        keys = [self._layout.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
+        locate = self.groups.locate
+        keys = [await locate(tenant, body.group, body.timer_id or "") for body in bodies]
         found = await self._ledger.get_by_key(keys)
         return [
             timer if timer is not None and timer.fingerprint == fingerprint(body) else None
@@ -289,16 +352,20 @@ class Service:
 
     async def _change(
         self,
-        tenant: str,
+        caller: Caller,
+        action: str,
         which: str | Key,
         transition: Callable[[Timer, Millis], Timer],
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = _found(tenant, await self._ledger.get_for_change(which))
+            old = _found(caller, await self._ledger.get_for_change(which))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
-            if new is old or await self._apply(Change(old, new)):
+            if new is old:
+                return new
+            if await self._apply(Change(old, new)):
+                await self._note(caller, action, new)
                 return new
         raise _keeps_changing()
 
@@ -308,13 +375,16 @@ class Service:
             self._notice(change.new)
         return won
 
+    async def _note(self, caller: Caller, action: str, timer: Timer) -> None:
+        await self.audit.note(caller, action, "timer", timer.id, group=timer.group)
+
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:
             self._engine.notice(timer)
 
 
-def _found(tenant: str, timer: Timer | None) -> Timer:
-    if timer is None or timer.tenant != tenant:
+def _found(caller: Caller, timer: Timer | None) -> Timer:
+    if timer is None or not caller.sees(timer):
         raise NotFound("timer not found")
     return timer
 

@@ -14,12 +14,13 @@ from duetime.decoding import decode
 from duetime.drafts import Drafts
 from duetime.errors import Unavailable
 from duetime.ledger import CREATES, Limits
-from duetime.model import DEFAULT_TENANT, Timer
+from duetime.model import Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
 from duetime.service import Service
 from duetime.stores import Query, Store
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.api.client import KEY, Answer, Api, call_app, timer_body
 from tests.api.conftest import MakeApi
@@ -245,7 +246,7 @@ async def test_memory_is_bounded(clock: FakeClock):
     refused = most = 0
     before = timers_in_memory()
     for _ in range(50):
-        tasks = [asyncio.create_task(service.create(DEFAULT_TENANT, body)) for _ in range(1_000)]
+        tasks = [asyncio.create_task(service.create(OPERATOR, body)) for _ in range(1_000)]
         await settle()
         for task in tasks:
             if task.done():

@@ -15,6 +15,7 @@ from duetime.requests import CreateTimer
 from duetime.service import Service
 from duetime.stores import News
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.waiting import settle
 
@@ -45,11 +46,11 @@ class Node:
         """Create a timer; by default it is due at once."""
         body = {"delay": "0s", "callback": {"type": "http", "url": "https://a.example/"}} | fields
         request = msgspec.convert(body, CreateTimer)
-        timer, _ = await self.service.create(DEFAULT_TENANT, request)
+        timer, _ = await self.service.create(OPERATOR, request)
         return timer
 
     async def get(self, timer: Timer) -> Timer:
-        return await self.service.get(DEFAULT_TENANT, timer.id)
+        return await self.service.get(OPERATOR, timer.id)
 
     async def turn(self) -> None:
         """Let every part that moves timers make a pass."""

@@ -10,23 +10,31 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.admission import hung_up
-from duetime.api.auth import ApiKey
+from duetime.api.api_keys import ApiKeys
+from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
 from duetime.api.envelope import Code, Reply, encode, failure
+from duetime.api.groups import Groups
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation
-from duetime.api.request import Request, header
+from duetime.api.request import Request
+from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
 from duetime.errors import (
     CallerGone,
+    Forbidden,
     InvalidRequest,
     PayloadTooLarge,
     Unavailable,
 )
 from duetime.service import Service
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
+
+NOBODY = Caller("", Role.READ_WITHOUT_PAYLOADS, "")  # who asks where no key is needed
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
@@ -38,7 +46,7 @@ class Endpoint:
     def __init__(
         self,
         operations: list[Operation],
-        api_key: ApiKey,
+        authentication: Authentication,
         bodies: Bodies,
         *,
         max_body: int,
@@ -48,7 +56,7 @@ class Endpoint:
         if get := self._operations.get("GET"):
             self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
-        self._api_key = api_key
+        self._authentication = authentication
         self._bodies = bodies
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
@@ -65,13 +73,15 @@ class Endpoint:
     async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         operation = self._operations.get(scope["method"])
         headers = scope["headers"]
-        tenant = ""
-        if operation is None or not operation.is_public:
-            tenant = self._api_key.tenant_of(header(headers, b"x-api-key"))
+        caller = NOBODY
+        if operation is None or operation.role is not None:
+            client = scope.get("client")
+            caller = await self._authentication.caller_of(headers, client and client[0])
         if operation is None:
             return Reply(
                 405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
             )
+        _check_role(operation, caller)
         _check_path(scope)
         limit = self._max_bulk_body if operation.is_bulk else self._max_body
         try:
@@ -86,7 +96,7 @@ class Endpoint:
             query=scope["query_string"],
             path_params=scope["path_params"],
             body=body,
-            tenant=tenant,
+            caller=caller,
         )
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
         hung_up.set(partial(_disconnected, receive))
@@ -129,13 +139,16 @@ def create_app(
     bodies: Bodies | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
-    key = ApiKey(api_key)
+    authentication = Authentication(api_key, service.rules, service.uses, service.clock)
     bodies = bodies or Bodies(service.clock)
     operations = [
         operation
         for resource in (
             Timers(service, max_timer=max_body),
             TimersByKey(service),
+            Groups(service),
+            Tenants(service),
+            ApiKeys(service),
             Nodes(service),
             Health(service),
         )
@@ -145,7 +158,10 @@ def create_app(
     for operation in operations:
         paths[operation.path].append(operation)
     routes = [
-        Route(path, Endpoint(each, key, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
+        Route(
+            path,
+            Endpoint(each, authentication, bodies, max_body=max_body, max_bulk_body=max_bulk_body),
+        )
         for path, each in paths.items()
     ]
     description = msgspec.json.encode(describe(operations))
@@ -179,6 +195,13 @@ async def _disconnected(receive: Receive) -> None:
     """Return when the client has hung up; its body has been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _check_role(operation: Operation, caller: Caller) -> None:
+    needed = operation.role
+    if needed is not None and not caller.may(needed):
+        whose = "the operator's key" if needed is Role.OPERATOR else f"the role '{needed}'"
+        raise Forbidden(f"this takes {whose}; this key has the role '{caller.role}'")
 
 
 def _check_path(scope: Scope) -> None:

@@ -13,6 +13,7 @@ from duetime.api.views import Instant
 from duetime.clock import to_rfc3339
 from duetime.nodes import NodeState, NodeStatus
 from duetime.service import Service
+from duetime.tenancy.role import Role
 
 # States in which a node looks after shards, or is about to.
 _PRESENT = frozenset({"alive", "joining", "leaving"})
@@ -71,6 +72,7 @@ class Nodes:
         return [
             Operation(
                 method="GET",
+                role=Role.OPERATOR,
                 path="/nodes",
                 handler=self.list,
                 summary="List the nodes",

@@ -9,6 +9,7 @@ import msgspec
 from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
 from duetime.errors import InvalidRequest
 from duetime.requests import check_text
+from duetime.tenancy.caller import Caller
 
 IF_MATCH = r'^(\*|(W/)?"?[0-9]{1,18}"?)$'
 _IF_MATCH = re.compile(IF_MATCH)
@@ -20,7 +21,7 @@ ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
 class Request:
     """What an operation is given."""
 
-    __slots__ = ("_headers", "_query", "body", "path_params", "tenant")
+    __slots__ = ("_headers", "_query", "body", "caller", "path_params")
 
     def __init__(
         self,
@@ -29,13 +30,13 @@ class Request:
         query: bytes,
         path_params: dict[str, str],
         body: bytes,
-        tenant: str,
+        caller: Caller,
     ) -> None:
         self._headers = headers
         self._query = query
         self.path_params = path_params
         self.body = body
-        self.tenant = tenant
+        self.caller = caller
 
     def header(self, name: str) -> str | None:
         """A header's value."""

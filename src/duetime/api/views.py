@@ -170,7 +170,7 @@ def view(timer: Timer) -> TimerView:
         execute_at=to_rfc3339(timer.execute_at),
         callback_type=callback_type(timer.spec.callback),
         status=timer.status,
-        executed_at=_instant(timer.executed_at),
+        executed_at=instant(timer.executed_at),
         group=timer.group,
         timer_id=timer.timer_id,
         name=timer.spec.name,
@@ -190,11 +190,20 @@ def detail_view(timer: Timer) -> TimerDetailView:
         callback_config=_callback_view(spec.callback),
         last_error=progress.last_error,
         metadata=None if spec.metadata is UNSET else spec.metadata,
-        retry_policy=_policy_view(spec.retry_policy),
+        retry_policy=policy_view(spec.retry_policy),
         deadline=None if spec.deadline is None else format_duration(spec.deadline),
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
-        next_attempt_at=_instant(timer.wake_at) if is_waiting else None,
+        next_attempt_at=instant(timer.wake_at) if is_waiting else None,
     )
+
+
+def without_payloads(shown: TimerDetailView) -> TimerDetailView:
+    """A timer for those who may not see what it carries; that there are headers is no secret."""
+    callback = shown.callback_config
+    hidden = msgspec.structs.replace(
+        callback, payload=None, headers=dict.fromkeys(callback.headers, "***")
+    )
+    return msgspec.structs.replace(shown, callback_config=hidden)
 
 
 def attempt_view(attempt: Attempt) -> AttemptView:
@@ -210,11 +219,12 @@ def attempt_view(attempt: Attempt) -> AttemptView:
         status_code=outcome.status_code,
         latency_ms=outcome.latency_ms,
         error=outcome.error,
-        next_at=_instant(attempt.next_at),
+        next_at=instant(attempt.next_at),
     )
 
 
-def _instant(at: int | None) -> str | None:
+def instant(at: int | None) -> str | None:
+    """A time that may be missing, as it is shown."""
     return None if at is None else to_rfc3339(at)
 
 
@@ -237,7 +247,8 @@ def _callback_view(callback: Callback) -> HttpCallbackView | NatsCallbackView:
     )
 
 
-def _policy_view(policy: RetryPolicy) -> RetryPolicyView:
+def policy_view(policy: RetryPolicy) -> RetryPolicyView:
+    """A retry policy as it is shown."""
     return RetryPolicyView(
         max_attempts=policy.max_attempts,
         initial_interval=format_duration(policy.initial_interval),

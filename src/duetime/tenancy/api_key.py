@@ -1,7 +1,7 @@
 """An API key: made once, shown once, and kept as a hash.
 
-The text of a key is ``dt_<id>_<secret>``. The part before the secret is safe to show, and is how the
-key is found; of the whole only the SHA-256 is stored. That is enough for a secret of 256 random
+The text of a key is ``dt_<id>_<secret>``. The part before the secret is safe to show, and is how
+the key is found; of the whole only the SHA-256 is stored. That is enough for a secret of 256 random
 bits, which nobody can try out, and costs a request a microsecond.
 """
 

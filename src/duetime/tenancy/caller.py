@@ -3,7 +3,7 @@
 import msgspec
 
 from duetime.errors import Forbidden
-from duetime.model import Timer
+from duetime.model import DEFAULT_TENANT, Timer
 from duetime.tenancy.role import Role
 
 
@@ -38,3 +38,6 @@ class Caller(msgspec.Struct, frozen=True):
         """Refuse to put anything into a group that their key is not for."""
         if not self.sees_group(group):
             raise Forbidden(f"group: this key is not for the group '{group}'")
+
+
+OPERATOR = Caller(DEFAULT_TENANT)  # who acts for the tenant that there is from the beginning

@@ -43,7 +43,7 @@ class Shelf(Generic[DocumentT]):
     def __init__(self, kind: str, type_: type[DocumentT]) -> None:
         self.kind = kind
         self.revision = -1
-        self._decode = msgspec.json.Decoder(type_).decode
+        self._decoder: msgspec.json.Decoder[DocumentT] = msgspec.json.Decoder(type_)
         self._kept: dict[str, Kept[DocumentT]] = {}
 
     def find(self, name: str) -> DocumentT | None:
@@ -65,7 +65,7 @@ class Shelf(Generic[DocumentT]):
         for record in records:
             kept = before.get(record.name)
             if kept is None or kept.record != record:
-                kept = Kept(record, self._decode(record.data))
+                kept = Kept(record, self._decoder.decode(record.data))
             self._kept[record.name] = kept
 
 
@@ -122,7 +122,7 @@ class Rules:
             self._read_at = began_at
 
     async def put(self, shelf: Shelf[DocumentT], name: str, new: DocumentT | None) -> bool:
-        """Write a document in the place of the one that is known, or of none; False: it has changed.
+        """Write a document in the place of the one that is known, or of none; tell whether it was.
 
         When it answers, everybody who looks from now on sees it.
         """
