@@ -21,6 +21,7 @@ import msgspec
 
 from duetime import __version__, ids
 from duetime.clock import Clock, Millis
+from duetime.engine.holds import Holds
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
@@ -57,6 +58,7 @@ class Members:
         behind: Callable[[], Millis] = lambda: 0,
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
+        holds: Holds | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -73,6 +75,7 @@ class Members:
         self._behind = behind
         self._on_death = on_death
         self._readmit = readmit
+        self._holds = holds or Holds()
         self._own: Record | None = None
         self._version = 0
         self._sightings = Sightings(self.beat_every)
@@ -114,7 +117,11 @@ class Members:
         return PATIENCE * max((node.beat_every for node in self._others.values()), default=0) / 1000
 
     async def step(self) -> float:
-        """Look for signs of life, work out the shards, and show one."""
+        """Look for signs of life, work out the shards, and show one.
+
+        The rules are read first: a node that cannot read them shows none, and ends with its lease.
+        """
+        await self._holds.look()
         asked_at = self._clock.monotonic()
         records = await self._store.records(NODE_KIND)
         seen_at = self._clock.monotonic()
@@ -248,6 +255,7 @@ class Members:
             is_joining=not self._has_joined,
             shards=len(self.shards),
             behind_ms=self._behind(),
+            rules=self._holds.obeyed(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)
