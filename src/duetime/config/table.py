@@ -117,7 +117,8 @@ TABLE: tuple[Setting, ...] = (
         "SIGNING_SECRETS",
         reading.signing_secrets,
         "",
-        "What callbacks are signed with (Standard Webhooks); several while secrets rotate",
+        "What callbacks are signed with (Standard Webhooks); several, the newest first, while "
+        "secrets rotate",
         empty=(),
         is_secret=True,
         has_flag=False,
