@@ -121,6 +121,10 @@ class TimerDetailView(TimerView):
     next_attempt_at: Annotated[
         Instant | None, Meta(description="When the next attempt starts, if one is waiting.")
     ]
+    held_since: Annotated[
+        Instant | None,
+        Meta(description="When it was due, if its group is paused and it waits for that to end."),
+    ]
 
 
 class CanceledView(msgspec.Struct):
@@ -211,6 +215,7 @@ def detail_view(timer: Timer) -> TimerDetailView:
     """A timer with all that is known of it."""
     spec, progress = timer.spec, timer.progress
     is_waiting = timer.status is Status.PENDING
+    is_held = progress.held_since is not None
     return TimerDetailView(
         **msgspec.structs.asdict(view(timer)),
         callback_config=_callback_view(spec.callback),
@@ -222,7 +227,8 @@ def detail_view(timer: Timer) -> TimerDetailView:
         response_bytes=spec.response_bytes,
         signatures=spec.signatures,
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
-        next_attempt_at=instant(timer.wake_at) if is_waiting else None,
+        next_attempt_at=instant(timer.wake_at) if is_waiting and not is_held else None,
+        held_since=instant(progress.held_since) if is_waiting else None,
     )
 
 

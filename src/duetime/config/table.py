@@ -154,6 +154,25 @@ TABLE: tuple[Setting, ...] = (
         "How long finished timers are kept",
     ),
     Setting(
+        "UNKNOWN_GROUPS",
+        reading.one_of("create", "refuse"),
+        "create",
+        "What becomes of a timer for a group that does not exist: the group is created, or the "
+        "timer refused",
+    ),
+    Setting(
+        "AUDIT",
+        reading.one_of("all", "changes", "off"),
+        "all",
+        "What the audit writes down: everything, all but the creation of timers, or nothing",
+    ),
+    Setting(
+        "AUDIT_RETENTION",
+        reading.duration_or_never(1000),
+        "90d",
+        "How long the lines of the audit are kept",
+    ),
+    Setting(
         "DRAIN_TIMEOUT",
         reading.duration(),
         "25s",

@@ -31,6 +31,7 @@ from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.model import Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.stores import News, Store
+from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
 
 log = logging.getLogger("duetime.engine")
@@ -60,6 +61,7 @@ class Engine:
         retention: Millis | None = None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
         rules: Rules | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -87,7 +89,9 @@ class Engine:
             on_death=self._on_death,
             readmit=readmit,
             holds=holds,
+            meter=meter,
         )
+        self._meter = meter
         self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
         self.is_barred = asyncio.Event()  # it may not go on: all that is left is to stop
         self.committer = Committer(
@@ -95,7 +99,7 @@ class Engine:
             clock,
             claim_for=claim_for,
             members=self.members,
-            on_written=self.notice,
+            on_written=self._on_written,
             wake=self._committing.wake,
         )
         self.departures = Departures(
@@ -166,6 +170,11 @@ class Engine:
     def notice(self, timer: Timer) -> None:
         """Take note of a timer that was just written, so that it need not be found by a poll."""
         self.notices.notice(timer)
+
+    def _on_written(self, timer: Timer) -> None:
+        if self._meter is not None:
+            self._meter.ended(timer)
+        self.notice(timer)
 
     def status(self) -> EngineStatus:
         """How it is doing."""

@@ -28,6 +28,7 @@ from duetime.engine.sightings import PATIENCE, Sighting, Sightings
 from duetime.errors import StoreError
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
+from duetime.tenancy.meter import Meter
 
 log = logging.getLogger("duetime.engine")
 
@@ -59,6 +60,7 @@ class Members:
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
         holds: Holds | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -76,6 +78,7 @@ class Members:
         self._on_death = on_death
         self._readmit = readmit
         self._holds = holds or Holds()
+        self._meter = meter
         self._own: Record | None = None
         self._version = 0
         self._sightings = Sightings(self.beat_every)
@@ -131,6 +134,8 @@ class Members:
         if has_died:
             dead = self._sightings.dead()
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
+        if self._meter is not None:
+            self._meter.hear(self._others)
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -256,6 +261,8 @@ class Members:
             shards=len(self.shards),
             behind_ms=self._behind(),
             rules=self._holds.obeyed(),
+            demand={} if self._meter is None else self._meter.demand(),
+            growth={} if self._meter is None else self._meter.growth(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)
