@@ -111,6 +111,7 @@ class Timer(TypedDict, total=False):
     last_error: str | None
     outcome: Outcome | None
     next_attempt_at: str | None
+    held_since: str | None
 
 
 class Filters(TypedDict, total=False):
