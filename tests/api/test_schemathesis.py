@@ -201,7 +201,7 @@ def grantable_group(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(body: dict[str, Any]) -> dict[str, Any]:
-    """A generated body in which whole numbers are written as such: 1.0 is none in most languages."""
+    """A generated body in which whole numbers are written as such, not as 1.0."""
     numbers = {name: int(value) for name, value in body.items() if _is_whole(value)}
     nested = {name: whole(value) for name, value in body.items() if isinstance(value, dict)}
     return body | numbers | nested
