@@ -67,7 +67,8 @@ class AsyncClient(AsyncAdministration):
         connection, lines = self._connection, Lines()
         with connection.translating_errors():
             http = connection.configure(ClientBuilder(), streams=True).build()
-            request = connection.fill(http.request(call.method, connection.address(call)), call)
+            request = http.request(call.method, connection.address(call))
+            request = connection.fill(request, call).streamed_read_buffer_limit(0)
             async with http, request.build_streamed() as response:
                 if not is_lines(response.status, response.get_header("Content-Type")):
                     body, retry_after = await response.bytes(), response.get_header("Retry-After")
