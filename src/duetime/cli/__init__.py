@@ -16,7 +16,8 @@ from duetime.cli import (
 )
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
-from duetime.client import ClientError
+from duetime.cli.output import printable
+from duetime.client import ClientError, ServiceError
 from duetime.errors import ConfigurationError, DuetimeError
 
 _EXAMPLES = f"""\
@@ -76,7 +77,10 @@ def _version(_: argparse.Namespace) -> int:
 
 
 def _tell(error: DuetimeError, code: Exit) -> Exit:
-    print(f"duetime: {error}", file=sys.stderr)
+    is_foreign = isinstance(error, ClientError)  # and might take over a terminal
+    print(f"duetime: {printable(str(error)) if is_foreign else error}", file=sys.stderr)
     if code is Exit.UNAUTHORIZED:
         print("Pass the key with --api-key, or set API_KEY.", file=sys.stderr)
+    if isinstance(error, ServiceError) and error.retry_after:
+        print(f"Try again in {error.retry_after:,.0f} s.", file=sys.stderr)
     return code

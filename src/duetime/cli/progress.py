@@ -21,11 +21,16 @@ class Progress:
         now = self._clock.monotonic()
         if task != self._task:
             self._task, self._first = task, (now, timers)
+        begun_at, before = self._first
+        rate = (timers - before) / (now - begun_at) if now > begun_at else 0
+        self.tell(f"{task} {timers:,} timers" + (f", {rate:,.0f} a second" if rate else ""))
+
+    def tell(self, text: str) -> None:
+        """How it stands, unless that was told just now."""
+        now = self._clock.monotonic()
         if now - self._shown_at >= self._every:
             self._shown_at = now
-            begun_at, before = self._first
-            rate = (timers - before) / (now - begun_at) if now > begun_at else 0
-            self._show(f"{task} {timers:,} timers" + (f", {rate:,.0f} a second" if rate else ""))
+            self._show(text)
 
     def say(self, sentence: str) -> None:
         """A line that stays."""
