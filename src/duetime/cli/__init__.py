@@ -7,12 +7,18 @@ from collections.abc import Sequence
 
 from duetime import __version__
 from duetime.cli import (
+    action_commands,
+    audit_commands,
     copy_command,
     exits,
+    group_commands,
+    key_commands,
     node_commands,
     nodes_command,
     receiver_command,
+    tenant_commands,
     timer_commands,
+    usage_command,
 )
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
@@ -44,6 +50,12 @@ def build_parser() -> argparse.ArgumentParser:
     node_commands.add_to(commands)
     copy_command.add_to(commands)
     timer_commands.add_to(commands)
+    action_commands.add_to(commands)
+    group_commands.add_to(commands)
+    tenant_commands.add_to(commands)
+    key_commands.add_to(commands)
+    usage_command.add_to(commands)
+    audit_commands.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
     add_command(commands, "version", _version, "Print the version", "")

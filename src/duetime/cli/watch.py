@@ -22,7 +22,7 @@ _SHORTEST = 0.05  # seconds: a watcher must not be a load
 
 def watch_timer(client: Client, screen: Screen, id_: str, interval: str, *, as_json: bool) -> Exit:
     """Print each change of a timer that is seen; end when it is finished."""
-    seconds = _seconds(interval)
+    seconds = seconds_of(interval)
     timer = client.get(id_)  # a first look that fails is told at once
     seen: object = None
     while True:
@@ -42,7 +42,7 @@ def watch_list(
     client: Client, screen: Screen, filters: Filters, interval: str, *, as_json: bool
 ) -> Exit:
     """Show the list, and show it again in its place, until somebody stops it."""
-    seconds = _seconds(interval)
+    seconds = seconds_of(interval)
     page = client.page(**filters)
     while True:
         if as_json:
@@ -85,5 +85,5 @@ def patiently(ask: Callable[[], AnswerT], seconds: float) -> AnswerT:
         time.sleep(max(seconds, pause, 1.0))
 
 
-def _seconds(interval: str) -> float:
+def seconds_of(interval: str) -> float:
     return max(parse_duration(interval) / 1000, _SHORTEST)
