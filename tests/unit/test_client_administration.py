@@ -122,7 +122,7 @@ async def test_a_client_acts_for_its_tenant(service):
         ("audit_page", ()),
     ],
 )
-@pytest.mark.parametrize("data", [None, [], "text", {"something": "else"}])
+@pytest.mark.parametrize("data", [None, [], "text", {"something": "else"}, dict.fromkeys(ANSWER)])
 def test_an_answer_without_what_is_needed_is_an_error(method, args, data, service):
     """And no KeyError somewhere else."""
     service.answer = lambda _: ok(data)

@@ -141,7 +141,7 @@ def _show_made(args: argparse.Namespace, screen: Screen, made: MadeKey) -> int:
         show_key(screen, made, SystemClock().now())
         show_lines(screen, {"key": made["key"]})
     else:
-        screen.line(printable(str(made["key"])))
+        screen.line(printable(made["key"]))
     which = printable(str(made.get("id", "")))
     print(f"Keep it: the key {which} is never shown again.", file=sys.stderr)
     return Exit.OK

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from duetime.cli.cells import cell, json, number, show_lines, time
-from duetime.cli.output import Screen, printable, relative
+from duetime.cli.output import Screen, relative
 from duetime.clock import Millis
 
 _COLOURS = {"running": "yellow", "done": "green", "failed": "red"}  # canceled is dim
@@ -84,5 +84,5 @@ def _name(action: Row) -> str:
 
 
 def _state(screen: Screen, action: Row) -> str:
-    state = printable(str(action.get("state")))
+    state = cell(action.get("state"))
     return screen.colour(_COLOURS.get(state, "dim"), state)

@@ -25,7 +25,7 @@ def start_action(
 
 
 def actions() -> Call[Actions]:
-    return Call("GET", "/actions", needs="actions")
+    return Call("GET", "/actions", needs="actions", needs_type=list)
 
 
 def get_action(id_: str) -> Call[Action]:

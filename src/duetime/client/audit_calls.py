@@ -7,7 +7,7 @@ from duetime.client.lines import LINES_TYPE
 
 def audit_page(filters: AuditFilters) -> Call[AuditPage]:
     query = {name: value for name, value in filters.items() if value is not None}
-    return Call("GET", "/audit", query=query, needs="lines")
+    return Call("GET", "/audit", query=query, needs="lines", needs_type=list)
 
 
 def next_audit_page(filters: AuditFilters, before: AuditPage) -> AuditFilters | None:

@@ -38,7 +38,8 @@ class Call(NamedTuple, Generic[AnswerT]):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, Any] = {}  # a list stands for a parameter that is repeated
     headers: Mapping[str, str] = {}
-    needs: str | None = None  # a field without which the answer is of no use
+    needs: str | None = None  # a field without which the answer is of no use ...
+    needs_type: type = str  # ... and what it must be
     patience: float = 0.0  # seconds: it may take so long, though the client has less
 
 
@@ -69,7 +70,7 @@ def read_answer(
         raise no_answer(status) from None
     if status not in _SUCCESS:
         raise ServiceError(status, answer.code, answer.message, _seconds(retry_after))
-    if call.needs and not (isinstance(answer.data, dict) and call.needs in answer.data):
+    if call.needs and not _has(answer.data, call.needs, call.needs_type):
         message = f"the service's answer has no '{call.needs}': is it a newer or an older version?"
         raise ServiceError(status, _UNEXPECTED, message)
     return Answer(status, answer.message, answer.data)
@@ -165,6 +166,10 @@ def _key(group: str, timer_id: str) -> str:
 
 def _if_match(version: int | None) -> dict[str, str]:
     return {} if version is None else {"If-Match": f'"{version}"'}
+
+
+def _has(data: Any, name: str, type_: type) -> bool:
+    return isinstance(data, dict) and isinstance(data.get(name), type_)
 
 
 def _value(value: Any) -> str:

@@ -30,7 +30,7 @@ def create_tenant(tenant: NewTenant) -> Call[Tenant]:
 
 
 def tenants() -> Call[Tenants]:
-    return Call("GET", "/tenants", needs="tenants")
+    return Call("GET", "/tenants", needs="tenants", needs_type=list)
 
 
 def get_tenant(name: str) -> Call[Tenant]:
@@ -50,7 +50,7 @@ def create_key(tenant: str, key: NewKey) -> Call[MadeKey]:
 
 
 def keys(tenant: str) -> Call[Keys]:
-    return Call("GET", f"{_tenant(tenant)}/keys", needs="keys")
+    return Call("GET", f"{_tenant(tenant)}/keys", needs="keys", needs_type=list)
 
 
 def get_key(tenant: str, id_: str) -> Call[Key]:
@@ -71,7 +71,7 @@ def create_group(group: NewGroup) -> Call[Group]:
 
 
 def groups() -> Call[Groups]:
-    return Call("GET", "/groups", needs="groups")
+    return Call("GET", "/groups", needs="groups", needs_type=list)
 
 
 def get_group(name: str) -> Call[Group]:
