@@ -21,11 +21,16 @@ class Progress:
         now = self._clock.monotonic()
         if (task, things) != self._task:
             self._task, self._first = (task, things), (now, count)
+        begun_at, before = self._first
+        rate = (count - before) / (now - begun_at) if now > begun_at else 0
+        self.tell(f"{task} {count:,} {things}" + (f", {rate:,.0f} a second" if rate else ""))
+
+    def tell(self, text: str) -> None:
+        """How it stands, unless that was told just now."""
+        now = self._clock.monotonic()
         if now - self._shown_at >= self._every:
             self._shown_at = now
-            begun_at, before = self._first
-            rate = (count - before) / (now - begun_at) if now > begun_at else 0
-            self._show(f"{task} {count:,} {things}" + (f", {rate:,.0f} a second" if rate else ""))
+            self._show(text)
 
     def say(self, sentence: str) -> None:
         """A line that stays."""
