@@ -19,6 +19,7 @@ from duetime.cli import (
     tenant_commands,
     timer_commands,
     usage_command,
+    whoami_command,
 )
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
@@ -55,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     tenant_commands.add_to(commands)
     key_commands.add_to(commands)
     usage_command.add_to(commands)
+    whoami_command.add_to(commands)
     audit_commands.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
