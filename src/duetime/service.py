@@ -6,6 +6,7 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -51,6 +52,8 @@ from duetime.tenancy.uses import Uses
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
+
+BREATH = 100  # timers of a batch that are made before others are let in
 
 # What became of a create: the timer and whether it is new, or why there is none.
 Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
@@ -155,6 +158,7 @@ class Service:
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
         self.meter.check_batch(caller.tenant, None, count)
+        self.meter.check_pace(caller.tenant)
         room = await self._ledger.room_for(count, size)
         try:
             drafts, answers = await self._drafted(caller, bodies)
@@ -366,6 +370,8 @@ class Service:
         refused: dict[int, CreateTimer] = {}
         in_groups = Counter[str]()
         for place, body in enumerate(bodies):
+            if place % BREATH == BREATH - 1:
+                await asyncio.sleep(0)  # so that others are not kept waiting by a large batch
             if isinstance(body, DuetimeError):
                 answers[place] = body
                 continue
