@@ -31,7 +31,8 @@ from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
 from duetime.model import Attempt, Status, Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
-from duetime.stores import Change, Key, Page, Query, Store
+from duetime.searching import Filter, Part, search
+from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
@@ -205,9 +206,15 @@ class Service:
         [timer] = await self._ledger.get_by_key([key])
         return _found(caller, timer)
 
-    async def search(self, query: Query) -> Page:
-        """A page of a tenant's timers."""
-        return await self._ledger.search(query)
+    async def search(self, caller: Caller, wanted: Filter, part: Part) -> Page:
+        """A page of the timers that somebody looks for, of those that there are for them."""
+        return await search(
+            self._ledger.search,
+            caller.tenant,
+            wanted.within(caller.groups),
+            part,
+            counts=self.counts,
+        )
 
     async def attempts(
         self, caller: Caller, id_: str, after: tuple[int, int] | None, limit: int

@@ -245,16 +245,21 @@ def _parameters(operation: Operation, components: dict[str, Any]) -> list[dict[s
     ]
     if operation.parameters is not None:
         properties = components[operation.parameters.__name__]["properties"]
-        parameters += [
-            {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
-            for name, schema in properties.items()
-        ]
+        parameters += [_query_parameter(name, schema) for name, schema in properties.items()]
     always = () if operation.role is None else ("X-Tenant-ID",)
     parameters += [
         {"name": name, "in": "header", "required": False, **_HEADERS[name]}
         for name in (*operation.headers, *always)
     ]
     return parameters
+
+
+def _query_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    described = {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
+    if schema.get("type") == "array":  # given once for each
+        items = {key: value for key, value in schema.items() if key != "default"}
+        described |= {"schema": items, "style": "form", "explode": True}
+    return described
 
 
 def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
