@@ -210,9 +210,7 @@ async def _sifted(read: Read, wanted: Filter, query: Query, most_seen: int) -> P
             return Page(found)
 
 
-def _given_up(
-    found: list[Timer], place: tuple[Millis, str], left_out: int, most_seen: int
-) -> Page:
+def _given_up(found: list[Timer], place: tuple[Millis, str], left_out: int, most_seen: int) -> Page:
     if left_out:  # nobody could say from where to go on
         raise UnsupportedQuery(
             f"offset: so many matches were not found among {most_seen:,} timers; bound the "

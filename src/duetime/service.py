@@ -13,6 +13,9 @@ from typing import Protocol, TypeAlias
 from duetime import model
 from duetime.auditing import Audit
 from duetime.brake import Brake
+from duetime.bulk.action import Action
+from duetime.bulk.actions import Actions
+from duetime.bulk.group_actions import GroupActions
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.drafts import Drafts, fingerprint
@@ -104,6 +107,16 @@ class Service:
         self._engine = engine
         self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
+        self.actions = Actions(
+            store,
+            clock,
+            rules=self.rules,
+            groups=self.groups,
+            drafts=self._drafts,
+            audit=self.audit,
+            notice=self._notice,
+        )
+        self._group_actions = GroupActions(store, clock, self.groups, self.actions)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
@@ -260,13 +273,16 @@ class Service:
 
     # Groups with their timers --------------------------------------------------------------------
 
-    async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> None:
-        """Take a group away; Conflict while something of it is still to come."""
-        raise NotImplementedError
+    async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
+        """Take a group away; Conflict while something of it is still to come.
+
+        The answer is the action that cancels its timers first, if that takes longer.
+        """
+        return await self._group_actions.delete(caller, name, cancel=cancel)
 
     async def resume_group(self, caller: Caller, name: str) -> Group:
         """Start timers of a group again, and see to what fell due meanwhile by its rule."""
-        raise NotImplementedError
+        return await self._group_actions.resume(caller, name)
 
     async def close(self) -> None:
         """Write what is still to be written."""

@@ -17,8 +17,8 @@ from duetime.ledger import CREATES, Limits
 from duetime.model import Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
-from duetime.service import Service
 from duetime.searching import Filter, Part
+from duetime.service import Service
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR

@@ -25,8 +25,8 @@ from duetime.errors import Conflict, IllegalTransition, NotFound, PreconditionFa
 from duetime.ids import ALL_SHARDS
 from duetime.model import FINISHED, TRANSITIONS, Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, HttpCallbackBody, RetryPolicyBody, UpdateTimer
-from duetime.service import Service
 from duetime.searching import Filter, Part
+from duetime.service import Service
 from duetime.stores import Change, Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore

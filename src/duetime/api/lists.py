@@ -28,9 +28,7 @@ MOST_PATHS = 16  # of metadata that one search compares
 class ListParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What to list, and how."""
 
-    status: Annotated[
-        list[Status], Meta(max_length=len(Status), description="One of these.")
-    ] = []
+    status: Annotated[list[Status], Meta(max_length=len(Status), description="One of these.")] = []
     group: GroupName | None = None
     tag: Annotated[list[Tag], Meta(max_length=MOST_TAGS, description="All of these.")] = []
     any_tag: Annotated[

@@ -15,6 +15,8 @@ from duetime.tenancy.caller import Caller
 IF_MATCH = r'^(\*|(W/)?"?[0-9]{1,18}"?)$'
 _IF_MATCH = re.compile(IF_MATCH)
 
+_PLACE = re.compile(r"\[\d+\]:")  # in a list of parameters that have the same name
+
 BodyT = TypeVar("BodyT")
 ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
 
@@ -87,9 +89,8 @@ class Request:
         try:
             parameters = msgspec.convert(given, type_, strict=False)
         except msgspec.ValidationError as error:
-            raise InvalidRequest(
-                sentence(str(error)).replace("unknown field", "unknown parameter")
-            ) from None
+            problem = sentence(str(error)).replace("unknown field", "unknown parameter")
+            raise InvalidRequest(_PLACE.sub(":", problem, count=1)) from None
         for name, text in given.items():
             if getattr(parameters, name) is None:  # "null" was taken for none at all
                 raise InvalidRequest(f"{name}: {UNKNOWN_VALUE.format(text)}")
