@@ -35,7 +35,7 @@ _WEIGHT = 1024  # about the bytes of a line
 
 
 class Audit:
-    """Writes lines, and reads them."""
+    """Writes lines."""
 
     def __init__(
         self, store: Store, clock: Clock, *, level: Level = "all", keep_for: Millis | None = None
@@ -90,12 +90,6 @@ class Audit:
         if len(self._gathered) > 2 * MOST_GATHERED:  # memory is bounded, also while the store fails
             log.warning("%d lines of the audit are lost", MOST_GATHERED)
             del self._gathered[:MOST_GATHERED]
-
-    async def lines(
-        self, tenant: str, after: str | None, limit: int, *, descending: bool
-    ) -> list[AuditLine]:
-        """A tenant's lines."""
-        return await self._store.lines(tenant, after, limit, descending=descending)
 
     async def step(self) -> float:
         """Drop lines that are too old."""

@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from duetime.admission import MIB, Admission, Marks, Room
+from duetime.audit_line import AuditLine
 from duetime.batcher import Batcher
 from duetime.clock import Clock
 from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
@@ -32,6 +33,7 @@ CHANGES = Marks(10_000, 32 * MIB, 10_000, 32 * MIB)
 # A read counts as many as the timers that it may answer with: hundreds of look-ups, few long lists.
 # What it will weigh is not known before.
 READS = Marks(2_000, 1, 10_000, 1)
+COUNTED_AS = 200  # a count of timers is as heavy as a long list of them
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +124,23 @@ class Ledger:
     async def attempts(self, id_: str, after: tuple[int, int] | None, limit: int) -> list[Attempt]:
         """A timer's execution log."""
         return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
+
+    async def count(self, tenant: str) -> dict[str, dict[str, int]]:
+        """How many timers a tenant has, by group and status."""
+        counts: dict[str, dict[str, int]] = {}
+        found = await _tried(self._reads.read(COUNTED_AS, self._store.count, tenant))
+        for group, status, timers in found:
+            counts.setdefault(group, {})[status.value] = timers
+        return counts
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        """A tenant's lines of the audit."""
+        read = self._reads.read(
+            limit, self._store.lines, tenant, after, limit, descending=descending
+        )
+        return await _tried(read)
 
     async def get_for_change(self, which: str | Key) -> Timer | None:
         """The timer with this id or key, for somebody who is going to change it."""

@@ -132,6 +132,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     response_bytes: int = 0  # of each answer, that are kept
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
 
+    @property
+    def payload_size(self) -> int:
+        """How many bytes the callback carries."""
+        return _length(self.callback.payload)
+
     @cached_property
     def weight(self) -> int:
         """How many bytes of it the user chose; the engine asks for it again and again."""

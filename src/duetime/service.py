@@ -6,11 +6,14 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 
-from duetime import model
+from duetime import audit_pages, model
+from duetime.audit_line import AuditLine
+from duetime.audit_pages import AuditFilter, AuditPage
 from duetime.auditing import Audit
 from duetime.brake import Brake
 from duetime.bulk.action import Action
@@ -27,6 +30,7 @@ from duetime.errors import (
     NotFound,
     PreconditionFailed,
     StoreError,
+    TooManyRequests,
     Unavailable,
 )
 from duetime.layout import Layout
@@ -38,10 +42,13 @@ from duetime.searching import Filter, Part, search
 from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.group import Group
+from duetime.tenancy.group import Group, name_of
 from duetime.tenancy.groups import Groups
+from duetime.tenancy.meter import Meter
+from duetime.tenancy.quotas import UNLIMITED
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import Tenants
+from duetime.tenancy.usage import GroupUsage, Usage
 from duetime.tenancy.uses import Uses
 
 # How often a change is tried anew on a timer that keeps changing under it.
@@ -70,6 +77,13 @@ class EngineView(Protocol):
         """How late it is by its own fault; see the brake."""
 
 
+class Chores(Protocol):
+    """What runs a step over and over."""
+
+    def add_chore(self, name: str, step: Callable[[], Awaitable[float]]) -> Callable[[], None]:
+        """Do this from now on; the answer wakes it."""
+
+
 class Service:
     """The use cases on timers."""
 
@@ -85,12 +99,14 @@ class Service:
         max_timer: int = LARGEST_BODY,
         limits: Limits = DEFAULT_LIMITS,
         rules: Rules | None = None,
+        meter: Meter | None = None,
         audit: Audit | None = None,
         are_groups_made_by_timers: bool = True,
     ) -> None:
         self.clock = clock
         self.counts = store.traits.counts  # whether a list can tell how many there are
         self.rules = rules or Rules(store, clock)
+        self.meter = meter or Meter(self.rules, store, clock)
         self.audit = audit or Audit(store, clock)
         self.uses = Uses(store, clock)
         self.tenants = Tenants(self.rules, store, clock, self.audit)
@@ -150,6 +166,7 @@ class Service:
 
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
+        self.meter.check_batch(caller.tenant, None, count)
         room = await self._ledger.room_for(count, size)
         try:
             drafts, answers = await self._drafted(caller, bodies)
@@ -201,6 +218,7 @@ class Service:
                 execute_at=fresh.execute_at,
                 fingerprint=fresh.fingerprint,
             )
+            await self.meter.admit(new, old)
             await self._brake.slow(new.execute_at)
             if await self._apply(Change(old, new)):
                 await self._note(caller, "timer.replace", new)
@@ -284,11 +302,58 @@ class Service:
         """Start timers of a group again, and see to what fell due meanwhile by its rule."""
         return await self._group_actions.resume(caller, name)
 
+    def add_chores(self, engine: Chores) -> None:
+        """Have all done that is to be done now and then, beside the timers."""
+        engine.add_chore("audit", self.audit.step)
+        engine.add_chore("uses of keys", self.uses.step)
+        engine.add_chore("meter", self.meter.step)
+
     async def close(self) -> None:
         """Write what is still to be written."""
         await self.audit.close()
         with suppress(StoreError):
             await self.uses.step()
+
+    async def usage(self, caller: Caller) -> Usage:
+        """How much a tenant has, and may have."""
+        counts = await self._ledger.count(caller.tenant)
+        tenant = self.rules.tenants.find(caller.tenant)
+        groups = {
+            name: GroupUsage(
+                timers=timers,
+                asked_for=self.meter.asked_for(name_of(caller.tenant, name)),
+                quotas=self.rules.limited.get(name_of(caller.tenant, name), UNLIMITED),
+            )
+            for name, timers in sorted(counts.items())
+            if caller.sees_group(name)
+        }
+        return Usage(
+            tenant=caller.tenant,
+            counted_at=self.clock.now(),
+            groups=groups,
+            asked_for=self.meter.asked_for(caller.tenant),
+            quotas=UNLIMITED if tenant is None else tenant.quotas,
+        )
+
+    async def audit_page(
+        self, caller: Caller, wanted: AuditFilter, place: str | None, limit: int
+    ) -> AuditPage:
+        """Some of what was done in a tenant."""
+        return await audit_pages.page(
+            self._reading_lines(caller, wanted), caller, wanted, place, limit
+        )
+
+    def audit_lines(self, caller: Caller, wanted: AuditFilter) -> AsyncIterator[list[AuditLine]]:
+        """All of what was done in a tenant, some at a time."""
+        return audit_pages.all_lines(self._reading_lines(caller, wanted), caller, wanted)
+
+    def _reading_lines(self, caller: Caller, wanted: AuditFilter) -> audit_pages.Read:
+        async def read(place: str | None, limit: int) -> list[AuditLine]:
+            return await self._ledger.lines(
+                caller.tenant, place, limit, descending=wanted.descending
+            )
+
+        return read
 
     # Health and nodes -------------------------------------------------------------------------
 
@@ -317,18 +382,23 @@ class Service:
         drafts: dict[int, Timer] = {}
         answers: dict[int, Answer] = {}
         refused: dict[int, CreateTimer] = {}
+        in_groups = Counter[str]()
         for place, body in enumerate(bodies):
             if isinstance(body, DuetimeError):
                 answers[place] = body
                 continue
             try:
                 await self.groups.make_sure_of(caller, body.group)
-                drafts[place] = self._drafts.new(caller.tenant, body, self.clock.now())
+                in_groups[body.group] += 1
+                self.meter.check_batch(caller.tenant, body.group, in_groups[body.group])
+                draft = self._drafts.new(caller.tenant, body, self.clock.now())
+                await self.meter.admit(draft)
+                drafts[place] = draft
             except InvalidRequest as error:
                 answers[place] = error
                 if body.timer_id is not None:
                     refused[place] = body
-            except (Conflict, Forbidden) as error:
+            except (Conflict, Forbidden, TooManyRequests) as error:
                 answers[place] = error
         made = await self._made_before(caller.tenant, list(refused.values()))
         for place, timer in zip(refused, made, strict=True):
@@ -354,6 +424,7 @@ class Service:
     # Writing ----------------------------------------------------------------------------------
 
     async def _insert(self, timer: Timer) -> tuple[Timer, bool]:
+        await self.meter.admit(timer)
         await self._brake.slow(timer.execute_at)
         answer = self._created(timer, await self._ledger.insert(timer))
         if isinstance(answer, DuetimeError):
@@ -365,6 +436,7 @@ class Service:
         if existing is None:
             self._notice(timer)
             return timer, True
+        self.meter.withdraw(timer)
         if isinstance(existing, Unavailable):
             return existing
         if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
@@ -395,6 +467,7 @@ class Service:
     async def _apply(self, change: Change) -> bool:
         won = await self._ledger.apply(change)
         if won:
+            self.meter.changed(change.old, change.new)
             self._notice(change.new)
         return won
 

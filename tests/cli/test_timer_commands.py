@@ -199,6 +199,33 @@ def test_attempts_are_a_table(timer, service):
     service.answer = lambda _: ok({"attempts": [{"attempt": 1, **first}]})
     out = timer("attempts", ID).out
     assert out.splitlines()[1].split() == ["1", "-", "http", "503", "12", "ms", "-", "HTTP", "503"]
+    assert "RESPONSE" not in out
+
+
+def test_attempts_show_how_an_answer_began(timer, service):
+    """On the attempt's own line, shortened, and without what could take over a terminal."""
+    answers = ["two\n  lines\x1b[31m", "x" * 41, None]
+    attempts = [{"attempt": n, "kind": "ok", "response": each} for n, each in enumerate(answers)]
+    service.answer = lambda _: ok({"attempts": attempts})
+    heads, *lines = timer("attempts", ID).out.splitlines()
+    assert heads.split()[-2:] == ["RESPONSE", "ERROR"]
+    at = heads.index("RESPONSE")
+    expected = ["two lines\N{REPLACEMENT CHARACTER}[31m", "x" * 39 + "…", "-"]
+    assert [line[at:] for line in lines] == expected
+
+
+def test_a_timer_is_shown_with_how_its_answer_began(timer, service):
+    """On a line of its own, with more of it; nothing where nothing was kept."""
+    for response, shown in [
+        ('{"a":\r\n\t1}\x1b', 'response     {"a": 1}\N{REPLACEMENT CHARACTER}\n'),
+        ("x" * 201, "response     " + "x" * 199 + "…\n"),
+    ]:
+        outcome = {"kind": "ok", "response": response}
+        service.answer = lambda _, outcome=outcome: ok(a_timer(outcome=outcome))
+        assert shown in timer("get", ID).out
+    for outcome in (None, {"kind": "ok"}, {"kind": "ok", "response": None}):
+        service.answer = lambda _, outcome=outcome: ok(a_timer(outcome=outcome))
+        assert "response" not in timer("get", ID).out
 
 
 @pytest.mark.parametrize(

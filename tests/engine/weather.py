@@ -11,7 +11,7 @@ import msgspec
 
 from duetime.engine import Engine
 from duetime.errors import DuetimeError, StoreUnavailable
-from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status, Timer
+from duetime.model import Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, UpdateTimer
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
@@ -192,7 +192,7 @@ class Users:
                 body = msgspec.convert(fields, UpdateTimer)
                 timer = await self._service.update(OPERATOR, id_, body)
             else:
-                timer = await getattr(self._service, change)(DEFAULT_TENANT, id_)
+                timer = await getattr(self._service, change)(OPERATOR, id_)
         except StoreUnavailable:
             told.is_in_doubt = told.is_in_doubt or change == "cancel"
             raise

@@ -1,6 +1,8 @@
 """The app: takes each request through its checks to its operation, and answers in the envelope."""
 
+import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from functools import partial
 from importlib.resources import files
 from urllib.parse import unquote_to_bytes
@@ -11,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.admission import hung_up
 from duetime.api.api_keys import ApiKeys
+from duetime.api.audit import Audit
 from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
 from duetime.api.envelope import Code, Reply, encode, failure
@@ -23,6 +26,7 @@ from duetime.api.request import Request
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
+from duetime.api.usage import Usage
 from duetime.errors import (
     CallerGone,
     Forbidden,
@@ -68,7 +72,10 @@ class Endpoint:
             return
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
             reply = failure(error)
-        await respond(reply, send)
+        if reply.stream is None:
+            await respond(reply, send)
+        else:
+            await _stream(reply, reply.stream, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         operation = self._operations.get(scope["method"])
@@ -149,6 +156,8 @@ def create_app(
             Groups(service),
             Tenants(service),
             ApiKeys(service),
+            Usage(service),
+            Audit(service),
             Nodes(service),
             Health(service),
         )
@@ -189,6 +198,31 @@ async def respond(reply: Reply, send: Send) -> None:
     headers = [_JSON, (b"content-length", str(len(body)).encode()), *reply.headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _stream(reply: Reply, parts: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send an answer part by part, as long as somebody listens.
+
+    One that fails half way is cut off, so that nobody takes what they have for the whole.
+    """
+    hung_up = asyncio.create_task(_disconnected(receive))
+    try:
+        first = await anext(parts, b"")  # what fails before anything was said has an envelope
+    except Exception as error:  # noqa: BLE001 - as above
+        hung_up.cancel()
+        await respond(failure(error), send)
+        return
+    headers = [(b"content-type", reply.content_type), *reply.headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    try:
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        async for part in parts:
+            if hung_up.done():
+                return
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        hung_up.cancel()
 
 
 async def _disconnected(receive: Receive) -> None:

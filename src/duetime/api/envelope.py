@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import AsyncIterator
 from enum import IntEnum
 from typing import Any
 
@@ -76,6 +77,8 @@ class Reply(msgspec.Struct):
     data: Any = None
     code: int = Code.OK
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    stream: AsyncIterator[bytes] | None = None  # instead of an envelope, of this type
+    content_type: bytes = b"application/json"
 
 
 _encoder = msgspec.json.Encoder()

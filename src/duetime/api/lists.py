@@ -116,20 +116,20 @@ def timer_list(given: ListParameters, page: Page) -> TimerListView:
         total=page.total,
         limit=given.limit,
         offset=given.offset,
-        next_cursor=None if place is None else _write_cursor((_order(given), *place)),
+        next_cursor=None if place is None else write_cursor((_order(given), *place)),
     )
 
 
 def attempts_after(given: AttemptParameters) -> tuple[int, int] | None:
     """The attempt that the page before ended with."""
-    return _read_cursor(given.cursor, tuple[_Int64, _Int64])
+    return read_cursor(given.cursor, tuple[_Int64, _Int64])
 
 
 def attempt_list(given: AttemptParameters, attempts: list[Attempt]) -> AttemptListView:
     """A page of attempts, with the cursor to the next one."""
     next_cursor = None
     if len(attempts) == given.limit:
-        next_cursor = _write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
+        next_cursor = write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
     return AttemptListView([attempt_view(attempt) for attempt in attempts], next_cursor)
 
 
@@ -174,7 +174,7 @@ def _order(given: ListParameters) -> str:
 
 def _place(given: ListParameters) -> tuple[int, str] | None:
     """Where the page before ended; a cursor is good for the order that it was given out in."""
-    place = _read_cursor(given.cursor, tuple[str, _Int64, str])
+    place = read_cursor(given.cursor, tuple[str, _Int64, str])
     if place is None:
         return None
     if place[0] != _order(given):
@@ -182,11 +182,13 @@ def _place(given: ListParameters) -> tuple[int, str] | None:
     return place[1:]
 
 
-def _write_cursor(place: tuple[int | str, ...]) -> str:
+def write_cursor(place: str | tuple[int | str, ...]) -> str:
+    """A place in a list, as it is handed out."""
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def _read_cursor(cursor: str | None, type_: type[PlaceT]) -> PlaceT | None:
+def read_cursor(cursor: str | None, type_: type[PlaceT]) -> PlaceT | None:
+    """The place that was handed out."""
     if cursor is None:
         return None
     try:

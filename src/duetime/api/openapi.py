@@ -96,6 +96,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {**_TEXT, "pattern": TIMER_KEY},
         "description": "Your own key for the timer.",
     },
+    "node": {"schema": _TEXT, "description": "The name of the node."},
     "tenant": {"schema": _TENANT, "description": "The tenant."},
     "key": {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
@@ -204,6 +205,10 @@ def _operation(
 
 def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
     success = _response("Success.", schema_of[operation.answer])
+    if operation.content_type != "application/json":
+        schema = schema_of[operation.answer]
+        described = {"description": "One to a line.", "schema": schema}
+        success = {"description": "Success.", "content": {operation.content_type: described}}
     if operation.answer in _VERSIONED:
         success["headers"] = {"ETag": _ETAG}
     responses = {str(status): success for status in operation.success}

@@ -30,5 +30,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     success: tuple[int, ...] = (200,)
     failures: tuple[int, ...] = ()
     role: Role | None  # that it takes; None: it is open to everybody
+    content_type: str = "application/json"  # of what it answers; another one is no envelope
     is_body_optional: bool = False
     is_bulk: bool = False  # the larger limit on bodies applies

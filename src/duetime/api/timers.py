@@ -217,7 +217,11 @@ class Timers:
         attempts = await self._service.attempts(
             request.caller, _id_of(request), after=attempts_after(given), limit=given.limit
         )
-        return Reply(200, "success", attempt_list(given, attempts))
+        shown = attempt_list(given, attempts)
+        if not request.caller.may(Role.READ):
+            for attempt in shown.attempts:
+                attempt.response = None
+        return Reply(200, "success", shown)
 
     @staticmethod
     async def _act(

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from duetime.cli.output import Screen, printable, relative
-from duetime.client.types import Attempt, Node, Timer
+from duetime.client.types import Attempt, Node, Outcome, Timer
 from duetime.clock import Millis
 
 _LONGEST_CELL = 40
+_LONGEST_LINE = 200
 _STATE_COLOURS = {"alive": "green", "dead": "red"}  # the others pass
 
 
@@ -50,6 +51,7 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "attempt": timer.get("attempt") or None,
         "next attempt": _time(timer.get("next_attempt_at"), now),
         "last error": timer.get("last_error"),
+        "response": _shortened(_response(timer.get("outcome")), _LONGEST_LINE),
         "created": _time(timer.get("created_at"), now),
         "version": timer.get("version"),
     }
@@ -60,7 +62,9 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
 
 
 def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
-    """The execution log, one line for each attempt."""
+    """The execution log, one line for each attempt; with the answers where any were kept."""
+    attempts = list(attempts)
+    has_responses = any(attempt.get("response") for attempt in attempts)
     rows = [
         (
             str(attempt["attempt"]),
@@ -69,12 +73,14 @@ def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> N
             _cell(attempt.get("status_code")),
             _milliseconds(attempt.get("latency_ms")),
             relative(attempt.get("next_at"), now),
+            *((_cell(_response(attempt)),) if has_responses else ()),
             printable(attempt.get("error") or ""),
         )
         for attempt in attempts
     ]
     if rows:
-        screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", "ERROR"), rows)
+        last = ("RESPONSE", "ERROR") if has_responses else ("ERROR",)
+        screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", *last), rows)
     else:
         screen.line("No attempts yet.")
 
@@ -113,6 +119,11 @@ def _callback(timer: Timer) -> str | None:
     return config.get("topic") or timer.get("callback_type")
 
 
+def _response(outcome: Outcome | Attempt | None) -> str:
+    """What was kept of an answer, on one line."""
+    return " ".join(((outcome and outcome.get("response")) or "").split())
+
+
 def _time(at: str | None, now: Millis) -> str | None:
     return f"{at} ({relative(at, now)})" if at else None
 
@@ -128,4 +139,8 @@ def _milliseconds(value: Any) -> str:
 def _cell(value: Any) -> str:
     """A value on one line, shortened; a dash where there is none."""
     text = "-" if value is None or value == "" else printable(str(value))
-    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+    return _shortened(text, _LONGEST_CELL)
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -7,6 +7,7 @@ not know yet is there all the same.
 from typing import Any, Literal, Required, TypedDict
 
 Status = Literal["pending", "executing", "completed", "failed", "canceled", "paused"]
+Signature = Literal["webhook", "timer"]
 
 
 class HttpCallback(TypedDict, total=False):
@@ -80,6 +81,7 @@ class Outcome(TypedDict, total=False):
     status_code: int | None
     latency_ms: int | None
     error: str | None
+    response: str | None
 
 
 class Timer(TypedDict, total=False):
@@ -103,9 +105,13 @@ class Timer(TypedDict, total=False):
     correlation_id: str
     retry_policy: RetryPolicy
     deadline: str | None
+    retention: str | None
+    response_bytes: int
+    signatures: list[Signature]
     last_error: str | None
     outcome: Outcome | None
     next_attempt_at: str | None
+    held_since: str | None
 
 
 class Filters(TypedDict, total=False):
@@ -165,6 +171,7 @@ class Attempt(TypedDict, total=False):
     status_code: int | None
     latency_ms: int | None
     error: str | None
+    response: str | None
     next_at: str | None
 
 

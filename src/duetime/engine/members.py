@@ -21,12 +21,14 @@ import msgspec
 
 from duetime import __version__, ids
 from duetime.clock import Clock, Millis
+from duetime.engine.holds import Holds
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
 from duetime.errors import StoreError
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
+from duetime.tenancy.meter import Meter
 
 log = logging.getLogger("duetime.engine")
 
@@ -57,6 +59,8 @@ class Members:
         behind: Callable[[], Millis] = lambda: 0,
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
+        holds: Holds | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -73,6 +77,8 @@ class Members:
         self._behind = behind
         self._on_death = on_death
         self._readmit = readmit
+        self._holds = holds or Holds()
+        self._meter = meter
         self._own: Record | None = None
         self._version = 0
         self._sightings = Sightings(self.beat_every)
@@ -114,7 +120,11 @@ class Members:
         return PATIENCE * max((node.beat_every for node in self._others.values()), default=0) / 1000
 
     async def step(self) -> float:
-        """Look for signs of life, work out the shards, and show one."""
+        """Look for signs of life, work out the shards, and show one.
+
+        The rules are read first: a node that cannot read them shows none, and ends with its lease.
+        """
+        await self._holds.look()
         asked_at = self._clock.monotonic()
         records = await self._store.records(NODE_KIND)
         seen_at = self._clock.monotonic()
@@ -124,6 +134,8 @@ class Members:
         if has_died:
             dead = self._sightings.dead()
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
+        if self._meter is not None:
+            self._meter.hear(self._others)
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -248,6 +260,9 @@ class Members:
             is_joining=not self._has_joined,
             shards=len(self.shards),
             behind_ms=self._behind(),
+            rules=self._holds.obeyed(),
+            demand={} if self._meter is None else self._meter.demand(),
+            growth={} if self._meter is None else self._meter.growth(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)

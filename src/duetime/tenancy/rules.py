@@ -19,6 +19,7 @@ from duetime.stores import News, Record, Store
 from duetime.tenancy import api_key, group, tenant
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.group import Group
+from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.tenant import Tenant
 
 REVISIONS = "revision"  # the kind of the records whose versions are the revisions, one per kind
@@ -55,6 +56,10 @@ class Shelf(Generic[DocumentT]):
         """The document with its record, to change it."""
         return self._kept.get(name)
 
+    def all(self) -> list[Kept[DocumentT]]:
+        """Every document with its record."""
+        return list(self._kept.values())
+
     def __iter__(self) -> Iterator[DocumentT]:
         return iter([kept.document for kept in self._kept.values()])
 
@@ -83,6 +88,7 @@ class Rules:
         self._looked_at = -math.inf  # when the last look was begun
         self._read_at = -math.inf  # when everything was read, whatever the revisions said
         self._look = asyncio.Lock()
+        self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
         self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
 
     def group(self, tenant: str, name: str) -> Group | None:
@@ -115,6 +121,12 @@ class Rules:
             (each.tenant, each.name): each
             for each in self.groups
             if each.is_paused or each.resuming is not None
+        }
+        self.limited = {
+            kept.record.name: kept.document.quotas
+            for shelf in (self.tenants, self.groups)
+            for kept in shelf.all()
+            if kept.document.quotas != UNLIMITED and kept.document.deleted_at is None
         }
         self.revision = sum(shelf.revision for shelf in self._shelves)
         self._looked_at = began_at

@@ -1,0 +1,47 @@
+"""Holds: which timers must wait though they are due, because their group is paused.
+
+A node tells the others, with its heartbeats, by which revision of the rules it goes. It must not
+name one before all that it writes goes by it: a timer that is put to sleep after its group was
+resumed would sleep on.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from duetime.model import Timer
+from duetime.tenancy.rules import Rules
+
+
+class Holds:
+    """Goes by the rules, if there are any."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        self._rules = rules
+        self._acts_by: int | None = None  # while something is written by them
+
+    def is_held(self, timer: Timer) -> bool:
+        """Tell whether a timer must wait."""
+        if self._rules is None:
+            return False
+        group = self._rules.held(timer.tenant, timer.group)
+        return group is not None and group.holds(timer)
+
+    async def look(self) -> None:
+        """Read what has changed of the rules."""
+        if self._rules is not None:
+            await self._rules.look()
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Write by the rules as they are now, whatever becomes of them meanwhile."""
+        self._acts_by = None if self._rules is None else self._rules.revision
+        try:
+            yield
+        finally:
+            self._acts_by = None
+
+    def obeyed(self) -> int:
+        """The revision that this node goes by in all that it may still write."""
+        if self._acts_by is not None:
+            return self._acts_by
+        return 0 if self._rules is None else self._rules.revision
