@@ -35,7 +35,7 @@ from duetime.errors import (
 )
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
-from duetime.model import Attempt, Status, Timer
+from duetime.model import FINISHED, Attempt, Status, Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.searching import Filter, Part, search
@@ -130,7 +130,7 @@ class Service:
             groups=self.groups,
             drafts=self._drafts,
             audit=self.audit,
-            notice=self._notice,
+            notice=self._changed_in_bulk,
         )
         self._group_actions = GroupActions(store, clock, self.groups, self.actions)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
@@ -307,6 +307,7 @@ class Service:
         engine.add_chore("audit", self.audit.step)
         engine.add_chore("uses of keys", self.uses.step)
         engine.add_chore("meter", self.meter.step)
+        self.actions.wake = engine.add_chore("actions", self.actions.step)
 
     async def close(self) -> None:
         """Write what is still to be written."""
@@ -473,6 +474,13 @@ class Service:
 
     async def _note(self, caller: Caller, action: str, timer: Timer) -> None:
         await self.audit.note(caller, action, "timer", timer.id, group=timer.group)
+
+    def _changed_in_bulk(self, old: Timer, new: Timer | None) -> None:
+        if new is not None:
+            self.meter.changed(old, new)
+            self._notice(new)
+        elif old.status not in FINISHED:
+            self.meter.withdraw(old)
 
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:

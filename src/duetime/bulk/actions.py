@@ -11,14 +11,14 @@ from duetime.auditing import Audit
 from duetime.bulk import action as documents
 from duetime.bulk.action import Action, Actor, State, record_of
 from duetime.bulk.archive import Archive
-from duetime.bulk.batch import Batches
+from duetime.bulk.batch import Batches, Notice
 from duetime.bulk.clerk import TIDY_EVERY, Clerk
 from duetime.bulk.conclusion import Conclusion
 from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
 from duetime.clock import Clock
 from duetime.drafts import Drafts
 from duetime.errors import Conflict, InvalidRequest, NotFound, PayloadTooLarge, Unavailable
-from duetime.model import DEFAULT_TENANT, Timer
+from duetime.model import DEFAULT_TENANT
 from duetime.searching import Filter
 from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
@@ -46,7 +46,7 @@ class Actions:
         groups: Groups,
         drafts: Drafts,
         audit: Audit,
-        notice: Callable[[Timer], None],
+        notice: Notice,
     ) -> None:
         self.wake: Callable[[], None] = nobody_to_wake
         self._store = store

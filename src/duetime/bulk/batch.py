@@ -1,6 +1,7 @@
 """A batch: the timers of an action that are written together, each at most once."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from duetime.bulk import action as actions
 from duetime.bulk.action import Action, Example, Tally, carries, marked
@@ -17,13 +18,14 @@ MOST_TRIES = 5  # on timers that keep changing
 _LONGEST_ERROR = 200
 _MOST_ENDED = 10_000  # actions that are remembered
 
+# Hears of each timer that was written, as it was and as it is; None: it is gone.
+Notice: TypeAlias = Callable[[Timer, Timer | None], None]
+
 
 class Batches:
     """Writes batches."""
 
-    def __init__(
-        self, store: Store, clock: Clock, drafts: Drafts, notice: Callable[[Timer], None]
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, drafts: Drafts, notice: Notice) -> None:
         self._store = store
         self._clock = clock
         self._drafts = drafts
@@ -74,13 +76,17 @@ class Batches:
 
     async def _written(self, action: Action, changes: list[Change]) -> list[bool]:
         if action.verb == "delete":
-            return await self._store.remove([change.old for change in changes])
+            won = await self._store.remove([change.old for change in changes])
+            for change, is_ours in zip(changes, won, strict=True):
+                if is_ours:
+                    self._notice(change.old, None)
+            return won
         others = await self._under_way(action, changes)
         writing = [Change(change.old, marked(change.new, action.id, others)) for change in changes]
         won = await self._store.apply(writing)
         for change, is_ours in zip(writing, won, strict=True):
             if is_ours:
-                self._notice(change.new)
+                self._notice(change.old, change.new)
         return won
 
     async def _under_way(self, action: Action, changes: list[Change]) -> frozenset[str]:

@@ -77,9 +77,7 @@ class CreateAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     filter: FilterBody
     dry_run: Annotated[bool, Meta(description="Only count, and change nothing.")] = False
     by: Annotated[_Shift, Meta(description="For `shift`.")] | None = None
-    update: (
-        Annotated[Raw, Meta(description="For `update`: as in `PUT /timers/{id}`.")] | UnsetType
-    ) = UNSET
+    update: _Update | UnsetType = UNSET
 
 
 def to_filter(body: FilterBody) -> Filter:
