@@ -85,8 +85,8 @@ class Desk:
     async def work(self) -> None:
         """Work until nothing is under way that this node can work on."""
         for _ in range(MOST_STEPS):
-            await self.step()
-            if not self.service.actions._clerk._works:
+            pause = await self.step()
+            if pause > 0 and not self.service.actions._clerk._works:
                 return
         raise AssertionError("it does not come to an end")
 
