@@ -262,3 +262,18 @@ async def test_a_store_that_is_away_does_not_lock_known_keys_out(make_api, clock
     unknown = await api.call("GET", "/nodes/x", key="dt_0123456789abcdef_x")
     assert unknown.status >= 500
     assert isinstance(api.service, Service)
+
+
+async def test_who_am_i(acme: Api):
+    """A key is told what it is good for, and for whom it acts."""
+    key = await acme.make_key("acme", "write", groups=["b", "a"])
+    [kept] = (await acme.get(KEYS)).data["keys"]
+    assert (await acme.call("GET", "/whoami", key=key)).data == {
+        "tenant": "acme",
+        "role": "write",
+        "name": "write of acme",
+        "key": kept["id"],
+        "groups": ["a", "b"],
+    }
+    operator = (await acme.call("GET", "/whoami", headers={"X-Tenant-ID": "acme"})).data
+    assert (operator["tenant"], operator["role"], operator["key"]) == ("acme", "operator", None)

@@ -63,6 +63,7 @@ async def test_every_operation_is_there(description: dict):
         "GET /tenants/{tenant}/keys/{key}",
         "DELETE /tenants/{tenant}/keys/{key}",
         "POST /tenants/{tenant}/keys/{key}/rotate",
+        "GET /whoami",
         "GET /usage",
         "GET /audit",
         "GET /audit/export",

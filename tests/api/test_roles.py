@@ -45,6 +45,7 @@ NEEDED = {
     "GET /tenants/{tenant}/keys/{key}": "admin",
     "DELETE /tenants/{tenant}/keys/{key}": "admin",
     "POST /tenants/{tenant}/keys/{key}/rotate": "admin",
+    "GET /whoami": "read_without_payloads",
     "GET /usage": "read_without_payloads",
     "GET /audit": "admin",
     "GET /audit/export": "admin",

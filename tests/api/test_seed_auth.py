@@ -50,6 +50,7 @@ ENDPOINTS = [
     ("GET", "/tenants/acme/keys/0123456789abcdef"),
     ("DELETE", "/tenants/acme/keys/0123456789abcdef"),
     ("POST", "/tenants/acme/keys/0123456789abcdef/rotate"),
+    ("GET", "/whoami"),
     ("GET", "/usage"),
     ("GET", "/audit"),
     ("GET", "/audit/export"),

@@ -21,11 +21,13 @@ async def test_a_tenant_is_made_shown_and_changed(api: Api):
     changed = await api.put("/tenants/acme", {"quotas": {"pending": 3}})
     assert changed.data["title"] == "Acme"
     assert changed.data["quotas"]["pending"] == 3
-    assert changed.data["quotas"]["batch_size"] is None
+    assert changed.data["quotas"]["batch_size"] == 5
     assert (await api.get("/tenants/acme")).data == changed.data
     names = [tenant["name"] for tenant in (await api.get("/tenants")).data["tenants"]]
     assert names == ["acme", "default"]
-    assert (await api.put("/tenants/acme", {"quotas": None})).data["quotas"]["pending"] is None
+    lifted = await api.put("/tenants/acme", {"quotas": {"pending": None}})
+    assert (lifted.data["quotas"]["pending"], lifted.data["quotas"]["batch_size"]) == (None, 5)
+    assert set((await api.put("/tenants/acme", {"quotas": None})).data["quotas"].values()) == {None}
 
 
 async def test_the_default_tenant_is_always_there(api: Api):

@@ -30,7 +30,8 @@ def service() -> Iterator[FakeService]:
 def surroundings(tmp_path, monkeypatch):
     """An empty directory, and an environment that says nothing."""
     monkeypatch.chdir(tmp_path)
-    for name in ("API_KEY", "DUETIME_URL", "DATABASE_URL", "COPY_FROM", "COPY_TO", "NO_COLOR"):
+    ours = ("API_KEY", "DUETIME_URL", "DUETIME_TENANT", "DATABASE_URL", "COPY_FROM", "COPY_TO")
+    for name in (*ours, "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -48,6 +49,16 @@ def run(capsys) -> Callable[..., Ended]:
         return Ended(int(code or 0), out, err)
 
     return run_main
+
+
+@pytest.fixture
+def call(run, service) -> Callable[..., Ended]:
+    """Run a command against the fake service."""
+
+    def run_call(*argv: str) -> Ended:
+        return run(*argv, "--server", service.url, "--api-key", KEY)
+
+    return run_call
 
 
 @pytest.fixture

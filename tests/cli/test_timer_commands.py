@@ -175,6 +175,32 @@ def test_a_list_is_a_table(timer, service):
     assert service.requests[0].query == {"status": "pending"}
 
 
+def test_a_list_has_every_filter(timer, service):
+    """Those that may be repeated are sent as often as they were given."""
+    service.answer = lambda _: ok({"timers": []})
+    flags = """--status failed --status canceled --group g --tag a --tag b --any-tag c --any-tag d
+        --name-prefix p --name-contains n --correlation-id i --metadata a.b=42 --metadata c=x=y
+        --last-error timeout --outcome http --limit 3"""
+    assert timer("list", *flags.split()).code == 0
+    assert service.requests[0].parameters == [
+        ("status", "failed"),
+        ("status", "canceled"),
+        ("group", "g"),
+        ("tag", "a"),
+        ("tag", "b"),
+        ("any_tag", "c"),
+        ("any_tag", "d"),
+        ("name_prefix", "p"),
+        ("name_contains", "n"),
+        ("correlation_id", "i"),
+        ("metadata", "a.b=42"),
+        ("metadata", "c=x=y"),
+        ("last_error", "timeout"),
+        ("outcome", "http"),
+        ("limit", "3"),
+    ]
+
+
 def test_an_empty_list_says_so(timer, service):
     """An empty list is told of in words."""
     service.answer = lambda _: ok({"timers": [], "total": 0})

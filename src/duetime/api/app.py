@@ -28,6 +28,7 @@ from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
 from duetime.api.usage import Usage
+from duetime.api.whoami import Whoami
 from duetime.errors import (
     CallerGone,
     Forbidden,
@@ -158,6 +159,7 @@ def create_app(
             Groups(service),
             Tenants(service),
             ApiKeys(service),
+            Whoami(),
             Usage(service),
             Audit(service),
             Nodes(service),

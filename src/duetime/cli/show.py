@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
+from duetime.cli.cells import LONGEST_LINE, cell, json, milliseconds, shortened, show_lines, time
 from duetime.cli.output import Screen, printable, relative
 from duetime.client.types import Attempt, Node, Outcome, Timer
 from duetime.clock import Millis
 
-_LONGEST_CELL = 40
-_LONGEST_LINE = 200
 _STATE_COLOURS = {"alive": "green", "dead": "red"}  # the others pass
 
 
@@ -22,9 +19,9 @@ def show_timers(screen: Screen, timers: Iterable[Timer], now: Millis) -> None:
             printable(timer["id"]),
             screen.status(timer["status"]),
             relative(timer.get("execute_at"), now),
-            _cell(timer.get("group")),
-            _cell(_own_key(timer)),
-            _cell(timer.get("name")),
+            cell(timer.get("group")),
+            cell(_own_key(timer)),
+            cell(timer.get("name")),
         )
         for timer in timers
     ]
@@ -39,26 +36,23 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
     lines = {
         "id": printable(timer["id"]),
         "status": screen.status(timer["status"]),
-        "due": _time(timer.get("execute_at"), now),
-        "executed": _time(timer.get("executed_at"), now),
+        "due": time(timer.get("execute_at"), now),
+        "executed": time(timer.get("executed_at"), now),
         "callback": _callback(timer),
         "name": timer.get("name"),
         "group": timer.get("group"),
         "key": _own_key(timer),
         "tags": ", ".join(timer.get("tags") or ()),
-        "metadata": _json(timer.get("metadata")),
+        "metadata": json(timer.get("metadata")),
         "correlation": timer.get("correlation_id"),
         "attempt": timer.get("attempt") or None,
-        "next attempt": _time(timer.get("next_attempt_at"), now),
+        "next attempt": time(timer.get("next_attempt_at"), now),
         "last error": timer.get("last_error"),
-        "response": _shortened(_response(timer.get("outcome")), _LONGEST_LINE),
-        "created": _time(timer.get("created_at"), now),
+        "response": shortened(_response(timer.get("outcome")), LONGEST_LINE),
+        "created": time(timer.get("created_at"), now),
         "version": timer.get("version"),
     }
-    for name, value in lines.items():
-        if value not in {None, ""}:
-            shown = str(value) if name == "status" else printable(str(value))
-            screen.line(f"{screen.colour('dim', f'{name:<12}')} {shown}")
+    show_lines(screen, lines)
 
 
 def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
@@ -69,11 +63,11 @@ def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> N
         (
             str(attempt["attempt"]),
             relative(attempt.get("started_at"), now),
-            screen.colour("green" if attempt["kind"] == "ok" else "red", _cell(attempt["kind"])),
-            _cell(attempt.get("status_code")),
-            _milliseconds(attempt.get("latency_ms")),
+            screen.colour("green" if attempt["kind"] == "ok" else "red", cell(attempt["kind"])),
+            cell(attempt.get("status_code")),
+            milliseconds(attempt.get("latency_ms")),
             relative(attempt.get("next_at"), now),
-            *((_cell(_response(attempt)),) if has_responses else ()),
+            *((cell(_response(attempt)),) if has_responses else ()),
             printable(attempt.get("error") or ""),
         )
         for attempt in attempts
@@ -92,11 +86,11 @@ def show_nodes(screen: Screen, nodes: Iterable[Node], now: Millis) -> None:
         (
             printable(node["name"]) + (" *" if node.get("is_this") else ""),
             screen.colour(_STATE_COLOURS.get(node["state"], "yellow"), printable(node["state"])),
-            _cell(node.get("shards")),
-            _milliseconds(node.get("behind_ms")),
-            _milliseconds(node.get("last_seen_ms")) + " ago",
+            cell(node.get("shards")),
+            milliseconds(node.get("behind_ms")),
+            milliseconds(node.get("last_seen_ms")) + " ago",
             relative(node.get("started_at"), now),
-            _cell(node.get("version")),
+            cell(node.get("version")),
         )
         for node in nodes
     ]
@@ -122,25 +116,3 @@ def _callback(timer: Timer) -> str | None:
 def _response(outcome: Outcome | Attempt | None) -> str:
     """What was kept of an answer, on one line."""
     return " ".join(((outcome and outcome.get("response")) or "").split())
-
-
-def _time(at: str | None, now: Millis) -> str | None:
-    return f"{at} ({relative(at, now)})" if at else None
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
-
-
-def _milliseconds(value: Any) -> str:
-    return "-" if value is None else f"{value} ms"
-
-
-def _cell(value: Any) -> str:
-    """A value on one line, shortened; a dash where there is none."""
-    text = "-" if value is None or value == "" else printable(str(value))
-    return _shortened(text, _LONGEST_CELL)
-
-
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"

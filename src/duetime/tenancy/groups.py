@@ -17,7 +17,7 @@ from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
 from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Rules
-from duetime.tenancy.tenants import to_quotas
+from duetime.tenancy.tenants import changed_quotas
 
 MOST_GROUPS = 1_000  # of one tenant
 MOST_PAGES = 20  # that are looked through for timers of a group that nobody has made
@@ -232,7 +232,7 @@ class Groups:
             if (given := getattr(body, field)) is not UNSET:
                 changes[field] = given
         if body.quotas is not UNSET:
-            changes["quotas"] = to_quotas(body.quotas)
+            changes["quotas"] = changed_quotas(old.quotas, body.quotas)
         changes["defaults"] = self._defaults(old.defaults, body)
         return replace(old, **changes)
 

@@ -35,25 +35,31 @@ TenantName: TypeAlias = Annotated[
 
 
 class QuotasBody(Body):
-    """The most of each; null, or left out: no limit."""
+    """The most of each; null: no limit. What is left out stays as it is, or is null if new."""
 
     creates_per_second: (
-        Annotated[float, Meta(gt=0, le=1e9, description="Timers created per second.")] | None
-    ) = None
+        Annotated[float, Meta(gt=0, le=1e9, description="Timers created per second.")]
+        | UnsetType
+        | None
+    ) = UNSET
     pending: (
         Annotated[
             int,
             Meta(ge=0, le=2**53, description="Timers that wait, are paused, or are delivered now."),
         ]
+        | UnsetType
         | None
-    ) = None
+    ) = UNSET
     payload_bytes: (
-        Annotated[int, Meta(ge=0, le=2**53, description="Bytes of the payload of one timer.")]
+        Annotated[int, Meta(ge=0, le=2**53, description="Bytes of one timer's payload.")]
+        | UnsetType
         | None
-    ) = None
+    ) = UNSET
     batch_size: (
-        Annotated[int, Meta(ge=1, le=10_000, description="Timers in one request.")] | None
-    ) = None
+        Annotated[int, Meta(ge=1, le=10_000, description="Timers in one request.")]
+        | UnsetType
+        | None
+    ) = UNSET
 
 
 class CreateTenant(Body):

@@ -38,7 +38,7 @@ class Tenants:
         tenant = Tenant(
             name=body.name,
             title=body.title,
-            quotas=to_quotas(body.quotas),
+            quotas=changed_quotas(UNLIMITED, body.quotas),
             created_at=now,
             updated_at=now,
         )
@@ -74,7 +74,7 @@ class Tenants:
         if body.title is not UNSET:
             changes["title"] = body.title
         if body.quotas is not UNSET:
-            changes["quotas"] = to_quotas(body.quotas)
+            changes["quotas"] = changed_quotas(old.quotas, body.quotas)
         new = replace(old, **changes)
         if not await self._rules.put(self._rules.tenants, name, new):
             raise Conflict("tenant: somebody else has changed it meanwhile; look at it again")
@@ -115,16 +115,12 @@ class Tenants:
         await self._audit.note(mine, action, "tenant", tenant.name, details=details)
 
 
-def to_quotas(body: QuotasBody | None) -> Quotas:
-    """Quotas as they are stored."""
+def changed_quotas(old: Quotas, body: QuotasBody | None) -> Quotas:
+    """Quotas with what a body changes of them; None: there are none any more."""
     if body is None:
         return UNLIMITED
-    return Quotas(
-        creates_per_second=body.creates_per_second,
-        pending=body.pending,
-        payload_bytes=body.payload_bytes,
-        batch_size=body.batch_size,
-    )
+    given = {name: getattr(body, name) for name in body.__struct_fields__}
+    return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
 
 
 def _shown(quotas: Quotas) -> dict[str, object]:
