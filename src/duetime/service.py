@@ -132,6 +132,7 @@ class Service:
             groups=self.groups,
             drafts=self._drafts,
             audit=self.audit,
+            updated=self._updated,
             notice=self._changed_in_bulk,
         )
         self._group_actions = GroupActions(store, clock, self.groups, self.actions)
@@ -264,10 +265,7 @@ class Service:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
-            new = self._drafts.updated(timer, body, now)
-            if body.callback is not UNSET:
-                self.meter.check_payload(new)
-            return new
+            return self._updated(timer, body, now)
 
         return await self._change(caller, "timer.update", id_, updated, if_match)
 
@@ -479,6 +477,12 @@ class Service:
 
     async def _note(self, caller: Caller, action: str, timer: Timer) -> None:
         await self.audit.note(caller, action, "timer", timer.id, group=timer.group)
+
+    def _updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
+        new = self._drafts.updated(timer, body, now)
+        if body.callback is not UNSET:
+            self.meter.check_payload(new)
+        return new
 
     def _changed_in_bulk(self, old: Timer, new: Timer | None) -> None:
         if new is not None:
