@@ -8,6 +8,7 @@ import msgspec
 from duetime.bulk import action as actions
 from duetime.bulk.action import Action
 from duetime.bulk.requests import CreateAction
+from duetime.errors import StoreUnavailable
 from duetime.model import Timer
 from duetime.service import Service
 from duetime.stores import Store
@@ -46,6 +47,21 @@ class CrashingStore:
             elif self._how == "after":
                 await method(*args, **named)
             raise Crash(name)
+
+        return call
+
+
+class FailingStore(CrashingStore):
+    """A store whose n-th write fails, before or after it was done: its process goes on."""
+
+    def __getattr__(self, name: str) -> Any:
+        method = super().__getattr__(name)
+
+        async def call(*args: Any, **named: Any) -> Any:
+            try:
+                return await method(*args, **named)
+            except Crash as crash:
+                raise StoreUnavailable(f"{crash} failed, as told") from None
 
         return call
 
@@ -90,11 +106,15 @@ class Desk:
                 return
         raise AssertionError("it does not come to an end")
 
-    async def take_over(self) -> None:
-        """Watch until records of others have stood still for long enough, then work."""
-        for _ in range(5):
+    async def watch(self, seconds: int) -> None:
+        """Let time pass, and look at the records as often as a node does."""
+        for _ in range(0, seconds, 3):
             self.clock.advance(3_000)
             await self.step()
+
+    async def take_over(self) -> None:
+        """Watch until records of others have stood still for long enough, then work."""
+        await self.watch(15)
         await self.work()
 
 

@@ -10,6 +10,7 @@ from duetime.errors import Conflict, NotFound
 from duetime.model import Status
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR, Caller
+from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
 from tests.api.gated import GatedStore
@@ -215,6 +216,18 @@ async def test_at_most_so_many(desk: Desk):
     with pytest.raises(Conflict, match="at most 20 under way"):
         await desk.ask("cancel")
     await desk.ask("cancel", caller=Caller("another"))
+
+
+async def test_groups_do_not_wait_for_others(desk: Desk):
+    """A group is resumed, or deleted, however many actions are under way."""
+    for name in ("paused", "old"):
+        await desk.service.groups.put(OPERATOR, name, PutGroup())
+    await desk.service.groups.pause(OPERATOR, "paused")
+    for _ in range(20):
+        await desk.ask("cancel")
+    await desk.service.resume_group(OPERATOR, "paused")
+    await desk.service.delete_group(OPERATOR, "old", cancel=True)
+    assert len(await under_way(desk.store)) == 22
 
 
 async def test_ids_tell_the_order(desk: Desk, clock: FakeClock):

@@ -1,77 +1,16 @@
 """Groups that are resumed: what fell due while they were paused is fired, or not, by their rule."""
 
-import msgspec
 import pytest
 
-from duetime import model
-from duetime.errors import Conflict
-from duetime.model import Status, Timer
-from duetime.stores import Change
+from duetime.errors import Conflict, NotFound
+from duetime.model import Status
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import PutGroup
+from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
 from tests.bulk.desk import Crash, CrashingStore, Desk, counts, put_timers, stored, under_way
-from tests.factories import insert, make_timer
-
-MINUTE = 60_000
-TIMERS = 10
-
-
-class PausedGroup:
-    """A group that was paused for an hour, in which timers fell due minute by minute."""
-
-    def __init__(self, store, clock: FakeClock, rule: str) -> None:
-        self.store, self.clock, self.rule = store, clock, rule
-        self.desk = Desk(store, clock)
-        self.timers: list[Timer] = []
-
-    async def make(self) -> "PausedGroup":
-        groups, now = self.desk.service.groups, self.clock.now()
-        await groups.put(OPERATOR, "g", msgspec.convert({"on_resume": self.rule}, PutGroup))
-        # Before the pause, and held all the same: a retry, say, whose node was busy.
-        early = make_timer(group="g", created_at=now - 9, execute_at=now - 5)
-        await insert(self.store, early)
-        await groups.pause(OPERATOR, "g")
-        # In another order than that of their creation.
-        due = [now + ((number * 7) % TIMERS + 1) * MINUTE for number in range(TIMERS)]
-        caught = [
-            make_timer(group="g", created_at=now - 100 + n, execute_at=at)
-            for n, at in enumerate(due)
-        ]
-        self.future = make_timer(group="g", created_at=now, execute_at=now + 120 * MINUTE)
-        self.elsewhere = make_timer(group="h", created_at=now, execute_at=now + MINUTE)
-        await insert(self.store, *caught, self.future, self.elsewhere)
-        self.clock.advance(60 * MINUTE)
-        # The nodes have put them to sleep, all but one that they have not come to yet.
-        held = [
-            Change(timer, model.hold(timer, self.clock.now())) for timer in [*caught[1:], early]
-        ]
-        assert all(await self.store.apply(held))
-        self.early, self.caught = early, caught
-        self.latest = max(caught, key=lambda timer: (timer.execute_at, timer.id))
-        return self
-
-    async def outcome(self) -> dict[str, tuple[str, int | None]]:
-        timers = [*self.caught, self.early, self.future, self.elsewhere]
-        return {
-            timer.id: (timer.status.value, timer.wake_at)
-            for timer in await stored(self.store, timers)
-        }
-
-    def expected(self) -> dict[str, tuple[str, int | None]]:
-        fires = {
-            "all": {timer.id for timer in self.caught},
-            "none": set(),
-            "latest": {self.latest.id},
-        }[self.rule]
-        return {
-            timer.id: ("pending", timer.execute_at) if timer.id in fires else ("canceled", None)
-            for timer in self.caught
-        } | {
-            timer.id: ("pending", timer.execute_at)
-            for timer in (self.early, self.future, self.elsewhere)
-        }
+from tests.bulk.paused_group import TIMERS, PausedGroup
 
 
 @pytest.mark.parametrize("rule", ["all", "latest", "none"])
@@ -187,6 +126,25 @@ async def test_deleting_a_group_is_killed(clock: FakeClock, how: str):
         if not was_killed:
             break
     assert at > 8
+
+
+async def test_who_may_see_only_the_group_sees_its_actions(desk: Desk):
+    """Those whose keys are for the group, and nobody whose keys are for others."""
+    service = desk.service
+    mine, theirs = (
+        Caller("default", Role.ADMIN, name, groups=frozenset({name})) for name in ("g", "h")
+    )
+    both = Caller("default", Role.ADMIN, "both", groups=frozenset({"g", "h"}))
+    await service.groups.put(OPERATOR, "g", PutGroup())
+    await service.groups.pause(OPERATOR, "g")
+    resumed = await service.resume_group(mine, "g")
+    await put_timers(desk.store, 3, group="g")
+    deleted = await service.delete_group(both, "g", cancel=True)
+    for id_ in (resumed.resuming, deleted.id):
+        for caller in (mine, both, OPERATOR):
+            assert (await service.actions.get(caller, id_)).id == id_
+        with pytest.raises(NotFound):
+            await service.actions.get(theirs, id_)
 
 
 async def test_the_default_group(desk: Desk):

@@ -101,11 +101,16 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def name(self) -> str:
         """What its record is called."""
-        return f"{self.tenant}/{self.id}"
+        return name_of(self.tenant, self.id)
 
     @property
     def has_ended(self) -> bool:
         return self.finished_at is not None
+
+    @property
+    def is_of_group(self) -> bool:
+        """Tell whether a group waits for it, to be resumed or deleted."""
+        return self.verb == "let go" or self.then_delete is not None
 
     @property
     def wanted(self) -> Filter:
@@ -128,6 +133,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return caller.groups is None or (
             self.groups is not None and caller.groups.issuperset(self.groups)
         )
+
+
+def name_of(tenant: str, id_: str) -> str:
+    """What the record of an action is called."""
+    return f"{tenant}/{id_}"
 
 
 def carries(timer: Timer, action: str) -> bool:

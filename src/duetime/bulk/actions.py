@@ -12,6 +12,7 @@ from duetime.bulk import action as documents
 from duetime.bulk.action import Action, Actor, State, record_of
 from duetime.bulk.archive import Archive
 from duetime.bulk.batch import Batches, Notice, Updated
+from duetime.bulk.beginning import Beginning
 from duetime.bulk.clerk import TIDY_EVERY, Clerk
 from duetime.bulk.conclusion import Conclusion
 from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
@@ -62,7 +63,7 @@ class Actions:
             clock,
             Batches(store, clock, updated, notice),
             conclude=conclusion.conclude,
-            begun=conclusion.begun,
+            beginning=Beginning(store, clock, rules),
         )
         self._to_tidy: list[str] = []
         self._tidied_at = -math.inf
@@ -109,14 +110,18 @@ class Actions:
 
     async def start(self, action: Action) -> None:
         """Write an action down; from here on it is worked on."""
+        if not action.is_of_group:  # a group that is paused must not have to wait for others
+            await self._check_room(action.tenant)
+        await self._store.put_record(None, record_of(action, None))
+        self._call_clerk()
+
+    async def _check_room(self, tenant: str) -> None:
         records = await self._store.records(documents.KIND)
-        mine = sum(record.name.startswith(f"{action.tenant}/") for record in records)
+        mine = sum(record.name.startswith(f"{tenant}/") for record in records)
         if mine >= MOST_UNDER_WAY:
             raise Conflict(
                 f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
             )
-        await self._store.put_record(None, record_of(action, None))
-        self._call_clerk()
 
     async def let_begin(self, action: Action) -> None:
         """Let an action begin that was only prepared."""
@@ -151,7 +156,7 @@ class Actions:
         """Do no more than is done already; what is done stays done."""
         for _ in range(MOST_TRIES):
             action = await self.get(caller, id_)
-            if action.verb == "let go" or action.then_delete is not None:
+            if action.is_of_group:
                 raise Conflict("action: it belongs to a group, and must be done to its end")
             if action.state == "canceled" or action.is_canceling:
                 return action

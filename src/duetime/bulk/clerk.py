@@ -18,6 +18,7 @@ from duetime.bulk import action as actions
 from duetime.bulk import resuming
 from duetime.bulk.action import Action, Tally, carries, record_of
 from duetime.bulk.batch import Batches
+from duetime.bulk.beginning import Beginning
 from duetime.bulk.sightings import Sightings
 from duetime.clock import Clock
 from duetime.errors import StoreError, UnsupportedQuery
@@ -55,14 +56,14 @@ class Clerk:
         batches: Batches,
         *,
         conclude: Conclude,
-        begun: Callable[[Action], Awaitable[Action | None]],
+        beginning: Beginning,
     ) -> None:
         self.name = f"clerk-{secrets.token_hex(6)}"
         self._store = store
         self._clock = clock
         self._batches = batches
         self._conclude = conclude  # what is to be done when an action has ended
-        self._begun = begun  # one that was only prepared, if it shall begin
+        self._beginning = beginning
         self._works: dict[str, Work] = {}
         self._sightings = Sightings(LOOK_EVERY)
         self._look_at = clock.monotonic()
@@ -107,6 +108,7 @@ class Clerk:
                 continue
             self._works.pop(record.name, None)  # somebody else has written it
             await self._consider(record)
+        await self._bring_back(known)
 
     async def _consider(self, record: Record) -> None:
         """Work on an action if it is this node's, or nobody's any more."""
@@ -127,11 +129,19 @@ class Clerk:
 
     async def _begin(self, record: Record, action: Action) -> None:
         """See to an action whose maker is gone before it let it begin."""
-        begun = await self._begun(action)
+        begun = await self._beginning.begun(action)
         if begun is None:
             await self._store.put_record(record, None)
         else:
             await self._put(Work(record, action), replace(begun, node=self.name))
+
+    async def _bring_back(self, known: set[str]) -> None:
+        """Make actions anew that groups wait for: else these would wait for ever."""
+        for action in await self._beginning.forgotten(known):
+            record = record_of(action, None)
+            if await self._store.put_record(None, record):
+                log.warning("action %s was lost; it is made anew for its group", action.id)
+                await self._begin(record, action)
 
     # One of them ------------------------------------------------------------------------------
 

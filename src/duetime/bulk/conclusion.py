@@ -3,7 +3,7 @@
 from duetime.auditing import Audit
 from duetime.bulk.action import Action
 from duetime.bulk.archive import Archive
-from duetime.bulk.resuming import begun
+from duetime.bulk.beginning import look_anew
 from duetime.errors import Conflict, NotFound
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.rules import Rules
@@ -23,6 +23,7 @@ class Conclusion:
     async def conclude(self, action: Action) -> None:
         """Do what is to be done when an action has ended."""
         if action.resumed is not None:
+            await look_anew(self._rules)
             await self._groups.has_been_resumed(action.tenant, action.resumed.name, action.id)
         if action.then_delete is not None and action.state == "done":
             await self._delete_group(action, action.then_delete)
@@ -46,14 +47,6 @@ class Conclusion:
         )
         await self._archive.put(action)
         await self._archive.tidy(action.tenant)
-
-    async def begun(self, action: Action) -> Action | None:
-        """The action that was prepared, if it shall begin though its maker is gone."""
-        await self._rules.look()
-        for group in self._rules.groups:
-            if group.tenant == action.tenant and group.resuming == action.id:
-                return begun(action, group)
-        return None
 
     async def _delete_group(self, action: Action, name: str) -> None:
         for _ in range(MOST_TRIES):

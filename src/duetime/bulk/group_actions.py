@@ -6,7 +6,7 @@ from duetime.bulk.action import Action
 from duetime.bulk.actions import Actions
 from duetime.bulk.resuming import begun
 from duetime.clock import Clock
-from duetime.errors import Conflict, DuetimeError, Unavailable
+from duetime.errors import Conflict, NotFound, Unavailable
 from duetime.model import DEFAULT_GROUP, Status
 from duetime.searching import EVERYTHING, Filter
 from duetime.stores import Query, Store
@@ -50,26 +50,23 @@ class GroupActions:
             raise Conflict("group: it is not paused")
         # First of all the action: should this node die, others find it and go on.
         action = self._actions.new(caller, "let go", EVERYTHING, "prepared")
-        action = replace(action, groups=None)
+        action = replace(action, groups=(name,))
         await self._actions.start(action)
         try:
             group, _ = await self._groups.resumed(caller, name, action.id)
-        except DuetimeError:
-            await self._drop_unless_resumed(caller, name, action)
+        except (Conflict, NotFound):
+            # Nothing was written. After any other error nobody knows that, and the clerk finds out.
+            await self._actions.drop(action)
             raise
         # If not all nodes are known to obey by now, some never will: what these put to sleep after
         # this is found when it wakes by itself.
-        await self._actions.let_begin(begun(action, group))
+        await self._actions.let_begin(begun(action, group, self._clock.now()))
         return group
-
-    async def _drop_unless_resumed(self, caller: Caller, name: str, action: Action) -> None:
-        group = await self._groups.get(caller, name)
-        if group.resuming != action.id:
-            await self._actions.drop(action)
 
     async def _cancel_and_delete(self, caller: Caller, name: str) -> Action | None:
         wanted = Filter(statuses=CANCELABLE, groups=(name,))
-        action = replace(self._actions.new(caller, "cancel", wanted), then_delete=name)
+        action = self._actions.new(caller, "cancel", wanted)
+        action = replace(action, groups=(name,), then_delete=name)
         await self._actions.start(action)
         action = await self._actions.awaited(action, PATIENCE)
         return None if action.state == "done" else action

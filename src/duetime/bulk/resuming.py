@@ -17,16 +17,22 @@ from duetime.model import Status, Timer
 from duetime.searching import Filter
 from duetime.tenancy.group import NO_DEFAULTS, Group
 
+MARGIN: Millis = 5_000  # by how much the clock of another node may be ahead
 
-def begun(action: Action, group: Group) -> Action:
-    """The action that was prepared, as it may begin now that its group was resumed."""
-    resumed_at = group.resumed_at or 0
+
+def begun(action: Action, group: Group, now: Millis) -> Action:
+    """The action that was prepared, as it may begin now that every node knows of it.
+
+    Until then a node may have put to sleep what fell due, or was created, after the group was
+    resumed: so all that can have been held by now is looked at.
+    """
+    before = now + MARGIN
     return replace(
         action,
         state="running",
         resumed=replace(group, defaults=NO_DEFAULTS),
-        filter=Filter(statuses=(Status.PENDING,), groups=(group.name,), execute_before=resumed_at),
-        created_before=resumed_at + 1,
+        filter=Filter(statuses=(Status.PENDING,), groups=(group.name,), execute_before=before),
+        created_before=before,
     )
 
 
