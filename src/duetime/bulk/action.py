@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from duetime.clock import Millis
-from duetime.model import Timer
+from duetime.model import Status, Timer
 from duetime.searching import Filter
 from duetime.stores import Record
 from duetime.tenancy.caller import Caller
@@ -69,6 +69,16 @@ class Latest(msgspec.Struct, frozen=True, order=True):
     id: str
 
 
+class Emptying(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A group that is to be deleted once nothing of it is still to come."""
+
+    group: str
+    created_at: Millis  # one of the same name that was made later is another
+    since: Millis | None = None  # when a pass had to be followed by another one, for the first time
+    canceling: int = 0  # timers that this pass has come across and canceled
+    executing: int = 0  # and those that are being delivered
+
+
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An action, as it is stored."""
 
@@ -82,7 +92,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: Millis | None = None  # for "shift"
     update: Update = UNSET  # for "update": an UpdateTimer
     resumed: Group | None = None  # for "let go": the group as it was resumed
-    then_delete: str | None = None  # the group to delete when this is done
+    emptying: Emptying | None = None  # for "cancel": the group is deleted after that
     state: State = "running"
     is_canceling: bool = False
     actor: Actor
@@ -110,12 +120,15 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_of_group(self) -> bool:
         """Tell whether a group waits for it, to be resumed or deleted."""
-        return self.verb == "let go" or self.then_delete is not None
+        return self.verb == "let go" or self.emptying is not None
 
     @property
     def wanted(self) -> Filter:
         """Which timers it is about."""
-        return self.filter.within(self.groups).before(self.created_before)
+        wanted = self.filter.within(self.groups).before(self.created_before)
+        if self.emptying is None:
+            return wanted
+        return replace(wanted, statuses=(*wanted.statuses, Status.EXECUTING))
 
     @property
     def caller(self) -> Caller:

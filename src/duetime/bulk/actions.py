@@ -62,7 +62,7 @@ class Actions:
             store,
             clock,
             Batches(store, clock, updated, notice),
-            conclude=conclusion.conclude,
+            conclusion=conclusion,
             beginning=Beginning(store, clock, rules),
         )
         self._to_tidy: list[str] = []

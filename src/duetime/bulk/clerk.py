@@ -9,16 +9,16 @@ timer is still changed once: see ``batch.py``.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec.structs import replace
 
 from duetime.bulk import action as actions
-from duetime.bulk import resuming
-from duetime.bulk.action import Action, Tally, carries, record_of
+from duetime.bulk import emptying, resuming
+from duetime.bulk.action import Action, State, Tally, carries, record_of
 from duetime.bulk.batch import Batches
 from duetime.bulk.beginning import Beginning
+from duetime.bulk.conclusion import Conclusion
 from duetime.bulk.sightings import Sightings
 from duetime.clock import Clock
 from duetime.errors import StoreError, UnsupportedQuery
@@ -35,8 +35,6 @@ TAKEN_UP_AFTER = 10.0  # that a record has stood still
 PREPARED_FOR = 60.0  # seconds: longer than anybody waits for all nodes to obey
 SHORTEST_BREATH = 0.005
 
-Conclude = Callable[[Action], Awaitable[None]]
-
 
 class Work(msgspec.Struct):
     """An action that this node works on."""
@@ -44,6 +42,7 @@ class Work(msgspec.Struct):
     record: Record
     action: Action
     tally: Tally | None = None  # of its batch; None: nobody knows what became of that
+    rests_until: float = 0.0
 
 
 class Clerk:
@@ -55,14 +54,14 @@ class Clerk:
         clock: Clock,
         batches: Batches,
         *,
-        conclude: Conclude,
+        conclusion: Conclusion,
         beginning: Beginning,
     ) -> None:
         self.name = f"clerk-{secrets.token_hex(6)}"
         self._store = store
         self._clock = clock
         self._batches = batches
-        self._conclude = conclude  # what is to be done when an action has ended
+        self._conclusion = conclusion
         self._beginning = beginning
         self._works: dict[str, Work] = {}
         self._sightings = Sightings(LOOK_EVERY)
@@ -86,11 +85,13 @@ class Clerk:
         began_at = self._clock.monotonic()
         if began_at >= self._look_at:
             await self._look()
-        for name in list(self._works):
-            await self._turn(name)
+        for name, work in list(self._works.items()):
+            if work.rests_until <= began_at:
+                await self._turn(name)
         now = self._clock.monotonic()
-        if not self._works:
-            return max(self._look_at - now, 0)
+        rests = [work.rests_until for work in self._works.values()]
+        if all(until > now for until in rests):
+            return max(min([self._look_at, *rests]) - now, 0)
         return max((now - began_at) / 2, SHORTEST_BREATH)
 
     # Which actions ----------------------------------------------------------------------------
@@ -167,10 +168,14 @@ class Clerk:
         if tally is None:
             tally = await self._batches.write(action)
         work.tally = None
+        if action.emptying is not None:
+            tally = emptying.counted(tally)
         action = replace(action, tally=action.tally + tally, batch=(), updated_at=self._clock.now())
         if action.has_seen_all and action.latest is not None:
             if await self._put(work, resuming.concluded(action)):
                 work.tally = await self._batches.write(work.action)
+        elif action.emptying is not None and action.has_seen_all:
+            await self._end_pass(work, action)
         elif action.is_canceling or action.has_seen_all:
             await self._end(work, action)
         else:
@@ -190,6 +195,8 @@ class Clerk:
             action = replace(action, tally=action.tally + self._batches.judge(action, found))
         elif action.verb == "let go":
             action = resuming.planned(action, found)
+        elif action.emptying is not None:
+            action = emptying.planned(action, found)
         else:
             action = replace(action, batch=tuple(timer.id for timer in found))
         if await self._put(work, action):
@@ -197,25 +204,38 @@ class Clerk:
             found = [timer for timer in found if timer.id in batch]
             work.tally = await self._batches.write(action, found)
 
-    async def _end(self, work: Work, action: Action) -> None:
+    async def _end_pass(self, work: Work, action: Action) -> None:
+        """Delete the group that was to be emptied, or go through it once more."""
+        problem = emptying.problem(action)
+        if problem is None:
+            problem = await self._conclusion.delete_group(action)
+        now = self._clock.now()
+        if problem is None:
+            await self._end(work, action)
+        elif emptying.is_over(action, now):
+            await self._end(work, action, problem)
+        elif await self._put(work, emptying.again(action, now)) and emptying.must_rest(action):
+            work.rests_until = self._clock.monotonic() + emptying.REST
+
+    async def _end(self, work: Work, action: Action, error: str | None = None) -> None:
         is_canceled = action.is_canceling and not action.has_seen_all
-        ended = replace(
-            action, state="canceled" if is_canceled else "done", finished_at=self._clock.now()
-        )
+        state: State = "canceled" if is_canceled else "done"
+        if error is not None:
+            state = "failed"
+        now = self._clock.now()
+        ended = replace(action, state=state, error=error, updated_at=now, finished_at=now)
         if await self._put(work, ended):
             await self._file(work)
 
     async def _fail(self, work: Work, error: str) -> None:
-        now = self._clock.now()
-        failed = replace(work.action, state="failed", error=error, updated_at=now, finished_at=now)
-        if not work.action.has_ended and await self._put(work, failed):
-            await self._file(work)
-        else:
+        if work.action.has_ended:
             self._forget(work.record.name)
+        else:
+            await self._end(work, work.action, error)
 
     async def _file(self, work: Work) -> None:
         """Conclude an action that has ended, and take it off the table."""
-        await self._conclude(work.action)
+        await self._conclusion.conclude(work.action)
         await self._store.put_record(work.record, None)
         self._works.pop(work.record.name, None)
         if (event := self._ends.get(work.action.id)) is not None:
@@ -228,7 +248,7 @@ class Clerk:
         if not await self._store.put_record(work.record, record):
             self._forget(name)
             return False
-        work.record, work.action, work.tally = record, action, None
+        work.record, work.action, work.tally, work.rests_until = record, action, None, 0.0
         self._works[name] = work
         return True
 

@@ -1,4 +1,4 @@
-"""The conclusion of an action: what is to be done when it has ended. All of it may be repeated."""
+"""The conclusion of an action: what is to be done at its end. All of it may be repeated."""
 
 from duetime.auditing import Audit
 from duetime.bulk.action import Action
@@ -25,8 +25,6 @@ class Conclusion:
         if action.resumed is not None:
             await look_anew(self._rules)
             await self._groups.has_been_resumed(action.tenant, action.resumed.name, action.id)
-        if action.then_delete is not None and action.state == "done":
-            await self._delete_group(action, action.then_delete)
         tally = action.tally
         # Before it is filed: a line that is written twice, should this node die now, is better
         # than none.
@@ -48,12 +46,17 @@ class Conclusion:
         await self._archive.put(action)
         await self._archive.tidy(action.tenant)
 
-    async def _delete_group(self, action: Action, name: str) -> None:
+    async def delete_group(self, action: Action) -> str | None:
+        """Delete the group that an action has emptied; if that cannot be, the answer says why."""
+        if action.emptying is None:
+            return None
+        name, created_at = action.emptying.group, action.emptying.created_at
         for _ in range(MOST_TRIES):
             try:
-                await self._groups.delete(action.caller, name)
+                await self._groups.delete(action.caller, name, created_at=created_at)
             except NotFound:  # it is gone already
-                return
+                return None
             except Conflict:  # somebody else has changed it
                 continue
-            return
+            return None
+        return "group: others keep changing it; it stays"

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from duetime.bulk.action import Action
+from duetime.bulk.action import Action, Emptying
 from duetime.bulk.actions import Actions
 from duetime.bulk.resuming import begun
 from duetime.clock import Clock
@@ -31,11 +31,11 @@ class GroupActions:
 
     async def delete(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
         """Take a group away; the answer is the action that will, if that takes longer."""
-        await self._groups.get(caller, name)
+        group = await self._groups.get(caller, name)
         if name == DEFAULT_GROUP:
             raise Conflict("group: the default group is always there")
         if cancel:
-            return await self._cancel_and_delete(caller, name)
+            return await self._cancel_and_delete(caller, group)
         if waiting := await self._waiting(caller.tenant, name):
             raise Conflict(
                 f"group: {waiting} of its timers are still to come; cancel=true cancels them"
@@ -63,10 +63,11 @@ class GroupActions:
         await self._actions.let_begin(begun(action, group, self._clock.now()))
         return group
 
-    async def _cancel_and_delete(self, caller: Caller, name: str) -> Action | None:
-        wanted = Filter(statuses=CANCELABLE, groups=(name,))
+    async def _cancel_and_delete(self, caller: Caller, group: Group) -> Action | None:
+        wanted = Filter(statuses=CANCELABLE, groups=(group.name,))
         action = self._actions.new(caller, "cancel", wanted)
-        action = replace(action, groups=(name,), then_delete=name)
+        emptying = Emptying(group=group.name, created_at=group.created_at)
+        action = replace(action, groups=(group.name,), emptying=emptying)
         await self._actions.start(action)
         action = await self._actions.awaited(action, PATIENCE)
         return None if action.state == "done" else action

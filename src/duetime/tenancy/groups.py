@@ -4,7 +4,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime.auditing import Audit
-from duetime.clock import Clock
+from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.drafts import to_retry_policy
 from duetime.errors import Conflict, InvalidRequest, NotFound, Unavailable
@@ -164,9 +164,11 @@ class Groups:
             ):
                 return
 
-    async def delete(self, caller: Caller, name: str) -> None:
-        """Take a group away in which nothing is waiting any more."""
+    async def delete(self, caller: Caller, name: str, *, created_at: Millis | None = None) -> None:
+        """Take a group away in which nothing is waiting any more; if asked, none made later."""
         group = await self.get(caller, name)
+        if created_at not in {None, group.created_at}:
+            raise NotFound("group not found")
         if name == DEFAULT_GROUP:
             raise Conflict("group: the default group is always there")
         now = self._clock.now()
