@@ -34,15 +34,17 @@ async def test_everything_that_changes_something_is_told(api: Api):
     await api.post(f"/timers/{id_}/resume")
     await api.post(f"/timers/{id_}/fire")
     await api.delete(f"/timers/{id_}")
-    await api.delete(f"/timers/{id_}")  # changes nothing any more
+    await api.delete(f"/timers/{id_}")  # changes nothing, but somebody asked for it
     await api.put("/groups/g/timers/k", timer_body())
     await api.put("/groups/g", {"title": "G"})
     assert await actions(api) == [
+        ("group.create", "g"),
         ("timer.create", id_),
         ("timer.update", id_),
         ("timer.pause", id_),
         ("timer.resume", id_),
         ("timer.fire", id_),
+        ("timer.cancel", id_),
         ("timer.cancel", id_),
         ("timer.replace", id_),
         ("group.update", "g"),
@@ -237,6 +239,8 @@ async def test_a_change_is_answered_when_its_line_is_there(make_api):
     assert (await api.delete(f"/timers/{timer['id']}")).status == 500
     store.store.write_lines = real
     assert (await api.delete(f"/timers/{timer['id']}")).status == 200
+    lines = await store.lines("default", None, 10, descending=True)
+    assert "timer.cancel" in {line.action for line in lines}
 
 
 async def test_lines_of_creates_wait_for_a_store_that_fails():

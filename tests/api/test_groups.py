@@ -198,6 +198,6 @@ async def test_two_that_change_a_group_at_once(api: Api, make_api):
     kept = other.service.rules.groups.kept("default/a")
     await api.put("/groups/a", {"title": "2"})
     stale = replace(kept.document, title="3")
-    other.service.rules.groups._kept["default/a"] = kept
-    assert not await other.service.rules.put(other.service.rules.groups, "default/a", stale)
+    rules = other.service.rules
+    assert not await rules.put(rules.groups, "default/a", kept, stale)
     assert (await api.get("/groups/a")).data["title"] == "2"
