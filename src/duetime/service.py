@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 
+from msgspec import UNSET
+
 from duetime import audit_pages, model
 from duetime.audit_line import AuditLine
 from duetime.audit_pages import AuditFilter, AuditPage
@@ -242,7 +244,10 @@ class Service:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
-            return self._drafts.updated(timer, body, now)
+            new = self._drafts.updated(timer, body, now)
+            if body.callback is not UNSET:
+                self.meter.check_payload(new)
+            return new
 
         return await self._change(caller, "timer.update", id_, updated, if_match)
 

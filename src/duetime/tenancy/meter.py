@@ -66,6 +66,16 @@ class Meter:
                 f"timers: {_whose(name)} may create {most} in one request; these are more"
             )
 
+    def check_payload(self, timer: Timer) -> None:
+        """Refuse a timer that carries too much."""
+        size = timer.spec.payload_size
+        for name, quotas in self._limits(timer.tenant, timer.group):
+            if quotas.payload_bytes is not None and size > quotas.payload_bytes:
+                raise Forbidden(
+                    f"callback.payload: {_whose(name)} may send {quotas.payload_bytes} bytes, "
+                    f"and these are {size}"
+                )
+
     async def admit(self, timer: Timer, old: Timer | None = None) -> None:
         """Let a timer be made, in the place of an old one or of none; or say which quota says no.
 
@@ -74,13 +84,7 @@ class Meter:
         limits = self._limits(timer.tenant, timer.group)
         if not limits:
             return
-        size = timer.spec.payload_size
-        for name, quotas in limits:
-            if quotas.payload_bytes is not None and size > quotas.payload_bytes:
-                raise Forbidden(
-                    f"callback.payload: {_whose(name)} may send {quotas.payload_bytes} bytes, "
-                    f"and these are {size}"
-                )
+        self.check_payload(timer)
         for name, quotas in limits:
             if quotas.pending is not None and (old is None or old.status in FINISHED):
                 await self._check_pending(name, quotas.pending)
