@@ -1,10 +1,14 @@
 """Quotas: what is over them is refused, in words that say what, and when to come back."""
 
+import asyncio
+
 import pytest
 
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.meter import MOST_REFUSALS
 from duetime.testing import FlakyStore
 from tests.api.client import Api, http_callback, timer_body
+from tests.waiting import settle
 
 pytestmark = pytest.mark.promise("quotas-hold")
 
@@ -189,3 +193,41 @@ async def test_who_has_no_quota_is_not_metered(make_api):
     meter = api.service.meter
     assert (meter._buckets, meter._growth, meter._counted) == ({}, {}, {})
     assert (meter.demand(), meter.growth()) == ({}, {})
+
+
+async def test_who_asks_far_too_often_is_answered_late(quick_api: Api):
+    """A client that asks again as soon as it is refused does not keep a node busy with that."""
+    api = quick_api
+    await limit(api, creates_per_second=0.1)
+    assert (await api.post("/timers", timer_body())).status == 201
+    for _ in range(MOST_REFUSALS):
+        assert (await api.post("/timers", timer_body())).status == 429
+    late = asyncio.create_task(api.post("/timers", timer_body()))
+    await settle()
+    assert not late.done()
+    other = await api.call("GET", "/timers")  # whatever else they ask for is answered at once
+    assert other.status == 200
+    api.clock.advance(250)
+    assert (await late).status == 429
+    api.clock.advance(750)
+    assert (await api.post("/timers", timer_body())).status == 429
+
+
+async def test_a_batch_of_which_nothing_could_be_made_is_not_even_read(quick_api: Api):
+    """It is refused as a whole, whatever is in it."""
+    await limit(quick_api, creates_per_second=1)
+    await quick_api.create()
+    answer = await quick_api.post("/timers/batch", {"timers": ["nonsense"] * 5})
+    assert (answer.status, answer.code) == (429, 7)
+
+
+async def test_a_large_batch_lets_others_in(quick_api: Api):
+    """While it is decoded and made, the loop turns."""
+    batch = {"timers": [timer_body() for _ in range(1_000)]}
+    creating = asyncio.create_task(quick_api.post("/timers/batch", batch))
+    turns = 0
+    while not creating.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert (await creating).data["created"] == 1_000
+    assert turns >= 10
