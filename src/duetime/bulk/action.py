@@ -158,6 +158,17 @@ def carries(timer: Timer, action: str) -> bool:
     return action in (timer.progress.action or "").split()
 
 
+def is_done(action: Action, timer: Timer) -> bool:
+    """Tell whether an action has done with a timer what it is to do.
+
+    One that came back after it was canceled, because its key was given new content, must go again
+    if its group is to be deleted.
+    """
+    if not carries(timer, action.id):
+        return False
+    return action.emptying is None or not action.wanted.matches(timer)
+
+
 def marked(timer: Timer, action: str, others: frozenset[str]) -> Timer:
     """The timer as changed by an action, and by those others that still have to know it."""
     before = (timer.progress.action or "").split()

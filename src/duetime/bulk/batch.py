@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from duetime.bulk import action as actions
-from duetime.bulk.action import Action, Example, Tally, carries, marked
+from duetime.bulk.action import Action, Example, Tally, is_done, marked
 from duetime.bulk.verbs import Become, become
 from duetime.clock import Clock, Millis
 from duetime.decoding import decode
@@ -135,14 +135,14 @@ class _Book:
     def is_open(self, id_: str, timer: Timer | None) -> bool:
         """Tell whether a timer is still to be changed; otherwise it is counted."""
         if timer is None:
-            is_done = self._action.verb == "delete"  # who else would have?
+            is_changed = self._action.verb == "delete"  # who else would have?
         else:
-            is_done = carries(timer, self._action.id)
+            is_changed = is_done(self._action, timer)
             is_as_found = self._found.get(id_) == timer.version
-            if not is_done and (is_as_found or self._wanted.matches(timer)):
+            if not is_changed and (is_as_found or self._wanted.matches(timer)):
                 return True
-        self.changed += is_done
-        self._skipped += not is_done
+        self.changed += is_changed
+        self._skipped += not is_changed
         return False
 
     def tried(self, way: Become, timer: Timer, now: int) -> Timer | None:

@@ -29,11 +29,11 @@ class Beginning:
 
     async def begun(self, action: Action) -> Action | None:
         """The action as it may begin; None: its group was not resumed by it, or no more is."""
-        await look_anew(self._rules)
+        await self._rules.look(anew=True)
         group = self._group_of(action)
         if group is None:
             return None
-        # Whoever resumed it may have died before the others could hear of it.
+        # Whoever resumed it may have died before the others could hear of it: now they do.
         await self._rules.look()
         await until_all_obey(self._store, self._clock, self._rules.revision)
         return begun(action, group, self._clock.now())
@@ -47,7 +47,7 @@ class Beginning:
         """
         if not self._waiting(under_way):
             return []
-        await look_anew(self._rules)
+        await self._rules.look(anew=True)
         return [self._anew(group) for group in self._waiting(under_way)]
 
     def _waiting(self, under_way: Collection[str]) -> list[Group]:
@@ -77,9 +77,3 @@ class Beginning:
             created_at=now,
             updated_at=now,
         )
-
-
-async def look_anew(rules: Rules) -> None:
-    """Read all groups, also those that were written and not acknowledged."""
-    rules.groups.revision = -1
-    await rules.look()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from duetime.bulk import action as actions
 from duetime.bulk import emptying, resuming
-from duetime.bulk.action import Action, State, Tally, carries, record_of
+from duetime.bulk.action import Action, State, Tally, is_done, record_of
 from duetime.bulk.batch import Batches
 from duetime.bulk.beginning import Beginning
 from duetime.bulk.conclusion import Conclusion
@@ -174,6 +174,9 @@ class Clerk:
         if action.has_seen_all and action.latest is not None:
             if await self._put(work, resuming.concluded(action)):
                 work.tally = await self._batches.write(work.action)
+        elif action.emptying is not None and await self._conclusion.has_lost_its_group(action):
+            # Others were faster, and what is made after that is no affair of this action.
+            await self._end(work, action)
         elif action.emptying is not None and action.has_seen_all:
             await self._end_pass(work, action)
         elif action.is_canceling or action.has_seen_all:
@@ -189,7 +192,7 @@ class Clerk:
         place = page.stopped_at
         if len(page.timers) == BATCH:
             place = page.timers[-1].created_at, page.timers[-1].id
-        found = [timer for timer in page.timers if not carries(timer, action.id)]
+        found = [timer for timer in page.timers if not is_done(action, timer)]
         action = replace(action, cursor=place, has_seen_all=place is None)
         if action.dry_run:
             action = replace(action, tally=action.tally + self._batches.judge(action, found))

@@ -3,7 +3,6 @@
 from duetime.auditing import Audit
 from duetime.bulk.action import Action
 from duetime.bulk.archive import Archive
-from duetime.bulk.beginning import look_anew
 from duetime.errors import Conflict, NotFound
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.rules import Rules
@@ -23,7 +22,7 @@ class Conclusion:
     async def conclude(self, action: Action) -> None:
         """Do what is to be done when an action has ended."""
         if action.resumed is not None:
-            await look_anew(self._rules)
+            await self._rules.look(anew=True)
             await self._groups.has_been_resumed(action.tenant, action.resumed.name, action.id)
         tally = action.tally
         # Before it is filed: a line that is written twice, should this node die now, is better
@@ -45,6 +44,16 @@ class Conclusion:
         )
         await self._archive.put(action)
         await self._archive.tidy(action.tenant)
+
+    async def has_lost_its_group(self, action: Action) -> bool:
+        """Tell whether the group that an action empties is gone, be there another in its place."""
+        if action.emptying is None:
+            return False
+        try:
+            group = await self._groups.get(action.caller, action.emptying.group)
+        except NotFound:
+            return True
+        return group.created_at != action.emptying.created_at
 
     async def delete_group(self, action: Action) -> str | None:
         """Delete the group that an action has emptied; if that cannot be, the answer says why."""
