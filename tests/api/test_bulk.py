@@ -328,6 +328,25 @@ async def test_a_big_one_is_not(quick_api: Api):
     assert (await asking).data["state"] == "running"
 
 
+async def test_idempotency_key(api: Api):
+    """A repeat is 200 with the same action; with other content it is 409."""
+    timer = await api.create(delay="1h")
+    body = {"action": "shift", "by": "1h", "filter": {"all": True}}
+    key = {"idempotency-key": "k"}
+    made = await api.call("POST", "/timers/actions", body, headers=key)
+    assert made.summary == (202, 0, "action accepted")
+    await work(api)
+    again = await api.call("POST", "/timers/actions", body, headers=key)
+    assert again.summary == (200, 0, "action exists already")
+    assert (again.data["id"], again.data["state"]) == (made.data["id"], "done")
+    await work(api)
+    assert (await api.shown(timer["id"]))["execute_at"] == "2025-10-26T12:30:00Z"
+    other = await api.call("POST", "/timers/actions", {**body, "by": "2h"}, headers=key)
+    assert other.summary == (409, 5, "Idempotency-Key: was given with other content already")
+    long = await api.call("POST", "/timers/actions", body, headers={"idempotency-key": "k" * 300})
+    assert (long.status, long.message.partition(":")[0]) == (400, "Idempotency-Key")
+
+
 async def test_deleting_a_group(api: Api):
     """Refused with the number; with cancel, accepted with the action that does it."""
     await api.put("/groups/g", {})

@@ -85,12 +85,14 @@ class Desk:
         verb: str,
         wanted: dict[str, Any] | None = None,
         caller: Caller = OPERATOR,
+        key: str | None = None,
         **more: Any,
     ) -> Action:
         """Ask for an action; by default on every timer."""
         body = {"action": verb, "filter": wanted or {"all": True}, **more}
         request = msgspec.json.decode(msgspec.json.encode(body), type=CreateAction)
-        return await self.service.actions.create(caller, request)
+        action, _ = await self.service.actions.create(caller, request, key)
+        return action
 
     async def see(self, action: Action, caller: Caller = OPERATOR) -> Action:
         return await self.service.actions.get(caller, action.id)

@@ -16,6 +16,7 @@ from duetime.bulk.requests import CreateAction
 from duetime.clock import Millis, to_rfc3339
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest, NotFound
+from duetime.requests import check_text
 from duetime.searching import Filter
 from duetime.service import Service
 from duetime.tenancy.role import Role
@@ -83,8 +84,9 @@ class Actions:
                 summary="Change all timers that match",
                 tag="Actions",
                 body=CreateAction,
+                headers=("Idempotency-Key",),
                 answer=ActionView,
-                success=(202,),
+                success=(202, 200),
                 failures=(400, 409, 500, 503),
             ),
             Operation(
@@ -122,8 +124,14 @@ class Actions:
         ]
 
     async def create(self, request: Request) -> Reply:
-        action = await self._actions.create(request.caller, request.decode(CreateAction))
-        return Reply(202, "action accepted", _view(action))
+        key = request.header("Idempotency-Key")
+        if key is not None:
+            check_text(key, "Idempotency-Key")
+        body = request.decode(CreateAction)
+        action, is_new = await self._actions.create(request.caller, body, key)
+        if is_new:
+            return Reply(202, "action accepted", _view(action))
+        return Reply(200, "action exists already", _view(action))
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ActionParameters)

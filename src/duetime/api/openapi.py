@@ -61,7 +61,8 @@ _HEADERS: dict[str, dict[str, Any]] = {
     },
     "Idempotency-Key": {
         "schema": _HEADER_TEXT,
-        "description": "Does the same as `timer_id`, for callers with no key of their own.",
+        "description": "The same request again with the same key is answered with what the first "
+        "one has made, and with other content 409. For a timer it does the same as `timer_id`.",
     },
     "X-Correlation-ID": {
         "schema": _HEADER_TEXT,

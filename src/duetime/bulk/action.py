@@ -1,5 +1,8 @@
 """An action: the document that says what to do with which timers, and how far that has come."""
 
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from hashlib import blake2b
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -96,6 +99,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State = "running"
     is_canceling: bool = False
     actor: Actor
+    key: str | None = None  # by which whoever asked can ask again and be answered the same
+    fingerprint: str | None = None  # of what was asked for by that key
     created_at: Millis
     updated_at: Millis
     finished_at: Millis | None = None
@@ -110,8 +115,13 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """What its record is called."""
-        return name_of(self.tenant, self.id)
+        """What its record is called: by the key that whoever asked gave it, if they did.
+
+        There is one record of a name, so one action for a key.
+        """
+        if self.key is None:
+            return name_of(self.tenant, self.id)
+        return name_of(self.tenant, f"key-{_digest(self.key.encode())}")
 
     @property
     def has_ended(self) -> bool:
@@ -149,8 +159,16 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def name_of(tenant: str, id_: str) -> str:
-    """What the record of an action is called."""
+    """What the record of an action is called that was given no key."""
     return f"{tenant}/{id_}"
+
+
+def fingerprint(body: msgspec.Struct, groups: Collection[str] | None) -> str:
+    """A digest of what was asked for, and for which groups, to tell a repeat from another."""
+    written = msgspec.json.encode([body, None if groups is None else sorted(groups)])
+    with suppress(msgspec.ValidationError):  # a number beyond any range is compared as written
+        written = msgspec.json.encode(msgspec.json.decode(written), order="sorted")
+    return _digest(written)
 
 
 def carries(timer: Timer, action: str) -> bool:
@@ -181,6 +199,23 @@ def read(record: Record) -> Action:
     return _decoder.decode(record.data)
 
 
+def readable(records: Iterable[Record]) -> list[tuple[Record, Action]]:
+    """The actions in records, but for those that another version has written."""
+    found = []
+    for record in records:
+        with suppress(msgspec.MsgspecError):
+            found.append((record, read(record)))
+    return found
+
+
+def id_in(record: Record) -> str:
+    """The id of the action in a record, whichever version has written it."""
+    try:
+        return _id_decoder.decode(record.data).id
+    except msgspec.MsgspecError:
+        return record.name.partition("/")[2]
+
+
 def record_of(action: Action, old: Record | None, kind: str = KIND) -> Record:
     """The record of an action, in the place of another one or of none."""
     version = 1 if old is None else old.version + 1
@@ -188,4 +223,13 @@ def record_of(action: Action, old: Record | None, kind: str = KIND) -> Record:
     return Record(kind=kind, name=action.name, version=version, data=data)
 
 
+class _Identified(msgspec.Struct):
+    id: str
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
 _decoder = msgspec.json.Decoder(Action)
+_id_decoder = msgspec.json.Decoder(_Identified)

@@ -20,7 +20,7 @@ from duetime.clock import Clock
 from duetime.drafts import Drafts
 from duetime.errors import Conflict, InvalidRequest, NotFound, PayloadTooLarge, Unavailable
 from duetime.model import DEFAULT_TENANT
-from duetime.searching import Filter
+from duetime.searching import EVERYTHING, Filter
 from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
@@ -57,19 +57,28 @@ class Actions:
         self._drafts = drafts
         self._audit = audit
         self._archive = Archive(store, clock)
+        self._beginning = Beginning(store, clock, rules, self._archive)
         conclusion = Conclusion(self._archive, groups, rules, audit)
         self._clerk = Clerk(
             store,
             clock,
             Batches(store, clock, updated, notice),
             conclusion=conclusion,
-            beginning=Beginning(store, clock, rules),
+            beginning=self._beginning,
         )
         self._to_tidy: list[str] = []
         self._tidied_at = -math.inf
 
-    async def create(self, caller: Caller, body: CreateAction) -> Action:
-        """Do something to all timers that match, in the background."""
+    async def create(
+        self, caller: Caller, body: CreateAction, key: str | None = None
+    ) -> tuple[Action, bool]:
+        """Do something to all timers that match, in the background; tells whether it is new.
+
+        The same once more with the same key is answered with what the first one has made.
+        """
+        fingerprint = None if key is None else documents.fingerprint(body, caller.groups)
+        if key is not None and (made := await self._made_before(caller, key)) is not None:
+            return await self._repeated(made, fingerprint), False
         update = to_update(body)
         if update is not None:
             try:
@@ -77,8 +86,17 @@ class Actions:
             except (InvalidRequest, PayloadTooLarge) as error:
                 raise InvalidRequest(f"update.{error}") from None
         action = self.new(caller, body.action, to_filter(body.filter))
-        action = replace(action, dry_run=body.dry_run, by=to_shift(body), update=_copied(body))
-        await self.start(action)
+        action = replace(
+            action,
+            dry_run=body.dry_run,
+            by=to_shift(body),
+            update=_copied(body),
+            key=key,
+            fingerprint=fingerprint,
+        )
+        made = await self._start_once(action)
+        if made is not None:
+            return await self._repeated(made, fingerprint), False
         await self._audit.note(
             caller,
             "action.create",
@@ -86,7 +104,7 @@ class Actions:
             action.id,
             details={"action": body.action, "filter": _words(body), "dry_run": body.dry_run},
         )
-        return await self.awaited(action, KINDNESS)
+        return await self.awaited(action, KINDNESS), True
 
     def new(
         self, caller: Caller, verb: documents.Verb, wanted: Filter, state: State = "running"
@@ -108,25 +126,20 @@ class Actions:
             node=self._clerk.name if self.is_attended else None,
         )
 
-    async def start(self, action: Action) -> None:
-        """Write an action down; from here on it is worked on."""
+    async def start(self, action: Action) -> bool:
+        """Write an action down; from here on it is worked on. False: there is one of its name."""
         if not action.is_of_group:  # a group that is paused must not have to wait for others
             await self._check_room(action.tenant)
-        await self._store.put_record(None, record_of(action, None))
-        self._call_clerk()
-
-    async def _check_room(self, tenant: str) -> None:
-        records = await self._store.records(documents.KIND)
-        mine = sum(record.name.startswith(f"{tenant}/") for record in records)
-        if mine >= MOST_UNDER_WAY:
-            raise Conflict(
-                f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
-            )
+        is_new = await self._store.put_record(None, record_of(action, None))
+        if is_new:
+            self._call_clerk()
+        return is_new
 
     async def let_begin(self, action: Action) -> None:
         """Let an action begin that was only prepared."""
         found = await self._find(action)
         if found is not None and found[1].state == "prepared":
+            action = replace(action, is_canceling=found[1].is_canceling)
             await self._store.put_record(found[0], record_of(action, found[0]))
             self._call_clerk()
 
@@ -138,10 +151,10 @@ class Actions:
 
     async def get(self, caller: Caller, id_: str) -> Action:
         """An action."""
-        for action in await self.of(caller):
-            if action.id == id_:
-                return action
-        raise NotFound("action not found")
+        action = await self._stored(caller.tenant, id_)
+        if action is None or not action.is_seen_by(caller):
+            raise NotFound("action not found")
+        return action
 
     async def of(self, caller: Caller) -> list[Action]:
         """The actions that there are for somebody, newest first."""
@@ -176,11 +189,7 @@ class Actions:
         """The action as it is when it has ended, or after so long."""
         if self.is_attended:
             await self._clerk.wait_for(action.id, seconds)
-        for _, each in await self._under_way(action.tenant):
-            if each.id == action.id:
-                return each
-        ended = await self._archive.of(action.tenant)
-        return next((each for each in ended if each.id == action.id), action)
+        return await self._stored(action.tenant, action.id) or action
 
     async def step(self) -> float:
         """Work on actions."""
@@ -199,8 +208,70 @@ class Actions:
 
     async def _under_way(self, tenant: str) -> list[tuple[Record, Action]]:
         records = await self._store.records(documents.KIND)
-        mine = (record for record in records if record.name.startswith(f"{tenant}/"))
-        return [(record, documents.read(record)) for record in mine]
+        return documents.readable(
+            record for record in records if record.name.startswith(f"{tenant}/")
+        )
+
+    async def _stored(self, tenant: str, id_: str) -> Action | None:
+        """An action, looked for among those under way first: these are few, and asked for often."""
+        for _, action in await self._under_way(tenant):
+            if action.id == id_:
+                return action
+        return await self._archive.get(tenant, id_)
+
+    async def _check_room(self, tenant: str) -> None:
+        records = await self._store.records(documents.KIND)
+        mine = sum(record.name.startswith(f"{tenant}/") for record in records)
+        if mine >= MOST_UNDER_WAY:
+            raise Conflict(
+                f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
+            )
+
+    # Those that may be asked for again -------------------------------------------------------
+
+    async def _start_once(self, action: Action) -> Action | None:
+        """Start an action; if one was started by the same key already, the answer is that."""
+        if action.key is None:
+            await self.start(action)
+            return None
+        # Only prepared: one by the same key may have ended, and been filed, just before this.
+        if await self.start(replace(action, state="prepared")):
+            if await self._begin(action):
+                return None
+            await self.drop(action)
+        made = await self._named(action)
+        if made is None:
+            raise Unavailable(
+                "the action by this key has just gone; nothing was written, try again"
+            )
+        return made
+
+    async def _made_before(self, caller: Caller, key: str) -> Action | None:
+        """The action that was asked for by this key."""
+        return await self._named(replace(self.new(caller, "cancel", EVERYTHING), key=key))
+
+    async def _named(self, action: Action) -> Action | None:
+        for record, each in await self._under_way(action.tenant):
+            if record.name == action.name:
+                return each
+        return await self._archive.named(action.tenant, action.name)
+
+    async def _repeated(self, made: Action, fingerprint: str | None) -> Action:
+        if made.fingerprint != fingerprint:
+            raise Conflict("Idempotency-Key: was given with other content already")
+        if made.has_ended:
+            return made
+        if made.state == "prepared":  # whoever asked first may have died over it
+            await self._begin(made)
+        return await self.awaited(made, KINDNESS)
+
+    async def _begin(self, action: Action) -> bool:
+        """Let an action with a key begin, unless it has been done before."""
+        begun = await self._beginning.begun(action)
+        if begun is None:
+            return False
+        await self.let_begin(begun)
+        return True
 
     async def _find(self, action: Action) -> tuple[Record, Action] | None:
         found = await self._under_way(action.tenant)

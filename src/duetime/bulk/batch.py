@@ -105,7 +105,7 @@ class Batches:
             return frozenset()
         # An action stands in its record before it changes anything: who does not, has ended.
         records = await self._store.records(actions.KIND)
-        under_way = {record.name.partition("/")[2] for record in records}
+        under_way = set(map(actions.id_in, records))
         if len(self._ended) > _MOST_ENDED:
             self._ended.clear()
         self._ended |= others - under_way

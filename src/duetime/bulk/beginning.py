@@ -1,5 +1,6 @@
-"""The beginning of an action that was only prepared: it waits until its group was resumed.
+"""The beginning of an action that was only prepared: it must be known first that it shall begin.
 
+One with a key must not have been done already. The others wait until their group was resumed.
 The group names the action that sees to what fell due while it was paused. Whatever is lost on the
 way, an answer or a node, the two are brought together here: by what is stored, never by what this
 node remembers.
@@ -7,7 +8,10 @@ node remembers.
 
 from collections.abc import Collection
 
+from msgspec.structs import replace
+
 from duetime.bulk.action import Action, Actor, name_of
+from duetime.bulk.archive import Archive
 from duetime.bulk.resuming import begun
 from duetime.clock import Clock
 from duetime.searching import EVERYTHING
@@ -22,13 +26,17 @@ NOBODY = Actor("duetime")  # who asked was forgotten with the action
 class Beginning:
     """Lets actions begin whose maker is gone."""
 
-    def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
+    def __init__(self, store: Store, clock: Clock, rules: Rules, archive: Archive) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
+        self._archive = archive
 
     async def begun(self, action: Action) -> Action | None:
-        """The action as it may begin; None: its group was not resumed by it, or no more is."""
+        """The action as it may begin; None: it has been done, or its group was not resumed."""
+        if action.key is not None:
+            done = await self._archive.named(action.tenant, action.name)
+            return replace(action, state="running") if done is None else None
         await self._rules.look(anew=True)
         group = self._group_of(action)
         if group is None:

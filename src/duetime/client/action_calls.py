@@ -11,6 +11,7 @@ from duetime.client.types import TimerChange
 def start_action(
     action: ActionName,
     which: TimerFilter,
+    idempotency_key: str | None,
     *,
     dry_run: bool,
     by: str | None,
@@ -21,7 +22,8 @@ def start_action(
         body["by"] = by
     if update is not None:
         body["update"] = update
-    return Call("POST", "/timers/actions", body, needs="id")
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    return Call("POST", "/timers/actions", body, headers=headers, needs="id")
 
 
 def actions() -> Call[Actions]:

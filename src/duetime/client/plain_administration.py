@@ -118,13 +118,17 @@ class Administration(ABC):
         dry_run: bool = False,
         by: str | None = None,
         update: TimerChange | None = None,
+        idempotency_key: str | None = None,
     ) -> Action:
         """Begin to do something to all timers that match; ``get_action`` tells how far it is.
 
-        ``by`` belongs to "shift", ``update`` to "update". A dry run only counts.
+        ``by`` belongs to "shift", ``update`` to "update". A dry run only counts. The same call
+        again with the same ``idempotency_key`` answers with what the first one began.
         """
         return self.send(
-            action_calls.start_action(action, which, dry_run=dry_run, by=by, update=update)
+            action_calls.start_action(
+                action, which, idempotency_key, dry_run=dry_run, by=by, update=update
+            )
         )
 
     def actions(self) -> Actions:
