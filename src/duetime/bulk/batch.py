@@ -66,6 +66,16 @@ class Batches:
             book.fail(id_, "it keeps changing")
         return book.tally
 
+    async def given_up(self, action: Action, error: str) -> Tally:
+        """Count what became of the batch of an action that has failed: some may be written."""
+        book = _Book(action, {})
+        for id_, timer in zip(action.batch, await self._store.get(action.batch), strict=True):
+            if book.is_changed(timer):
+                book.changed += 1
+            else:
+                book.fail(id_, error)
+        return book.tally
+
     def judge(self, action: Action, found: Sequence[Timer]) -> Tally:
         """Count what would become of timers that match."""
         book = _Book(action, {})
@@ -132,14 +142,18 @@ class _Book:
             examples=tuple(self._examples[: actions.MOST_EXAMPLES]),
         )
 
+    def is_changed(self, timer: Timer | None) -> bool:
+        """Tell whether the action has changed a timer."""
+        if timer is None:
+            return self._action.verb == "delete"  # or others have; nobody can tell these apart
+        return is_done(self._action, timer)
+
     def is_open(self, id_: str, timer: Timer | None) -> bool:
         """Tell whether a timer is still to be changed; otherwise it is counted."""
-        if timer is None:
-            is_changed = self._action.verb == "delete"  # who else would have?
-        else:
-            is_changed = is_done(self._action, timer)
+        is_changed = self.is_changed(timer)
+        if timer is not None and not is_changed:
             is_as_found = self._found.get(id_) == timer.version
-            if not is_changed and (is_as_found or self._wanted.matches(timer)):
+            if is_as_found or self._wanted.matches(timer):
                 return True
         self.changed += is_changed
         self._skipped += not is_changed

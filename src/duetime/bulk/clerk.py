@@ -13,6 +13,7 @@ import secrets
 import msgspec
 from msgspec.structs import replace
 
+from duetime.admission import MIB
 from duetime.bulk import action as actions
 from duetime.bulk import emptying, resuming
 from duetime.bulk.action import Action, State, Tally, is_done, record_of
@@ -22,18 +23,23 @@ from duetime.bulk.conclusion import Conclusion
 from duetime.bulk.sightings import Sightings
 from duetime.clock import Clock
 from duetime.errors import StoreError, UnsupportedQuery
+from duetime.model import Timer
 from duetime.searching import Part, search
 from duetime.stores import Record, Store
+from duetime.stores.portions import portions
 
 log = logging.getLogger("duetime.bulk")
 
 BATCH = 200
+HEAVIEST = 4 * MIB  # timers of a batch, together
 MOST_SEEN = 2_000  # timers that are looked at for one batch
 LOOK_EVERY = 3.0  # seconds
 TIDY_EVERY = 3_600.0
 TAKEN_UP_AFTER = 10.0  # that a record has stood still
 PREPARED_FOR = 60.0  # seconds: longer than anybody waits for all nodes to obey
 SHORTEST_BREATH = 0.005
+LONGEST_BREATH = LOOK_EVERY
+TRIED_AGAIN_AFTER = 60.0  # what has ended and cannot be concluded
 
 
 class Work(msgspec.Struct):
@@ -85,14 +91,19 @@ class Clerk:
         began_at = self._clock.monotonic()
         if began_at >= self._look_at:
             await self._look()
-        for name, work in list(self._works.items()):
-            if work.rests_until <= began_at:
+        for name in list(self._works):
+            work = self._works.get(name)
+            if work is not None and work.rests_until <= began_at:
                 await self._turn(name)
+                # Many actions take long: those of others must not be lost sight of meanwhile.
+                self._sightings.has_heard(self._clock.monotonic())
+                if self._clock.monotonic() >= self._look_at:
+                    await self._look()
         now = self._clock.monotonic()
         rests = [work.rests_until for work in self._works.values()]
         if all(until > now for until in rests):
             return max(min([self._look_at, *rests]) - now, 0)
-        return max((now - began_at) / 2, SHORTEST_BREATH)
+        return min(max((now - began_at) / 2, SHORTEST_BREATH), LONGEST_BREATH)
 
     # Which actions ----------------------------------------------------------------------------
 
@@ -166,11 +177,8 @@ class Clerk:
             return
         tally = work.tally
         if tally is None:
-            tally = await self._batches.write(action)
-        work.tally = None
-        if action.emptying is not None:
-            tally = emptying.counted(tally)
-        action = replace(action, tally=action.tally + tally, batch=(), updated_at=self._clock.now())
+            tally = work.tally = await self._batches.write(action)
+        action = self._closed(action, tally)
         if action.has_seen_all and action.latest is not None:
             if await self._put(work, resuming.concluded(action)):
                 work.tally = await self._batches.write(work.action)
@@ -184,15 +192,22 @@ class Clerk:
         else:
             await self._next_batch(work, action)
 
+    def _closed(self, action: Action, tally: Tally) -> Action:
+        """The action without its batch, of which this became."""
+        if action.emptying is not None:
+            tally = emptying.counted(tally)
+        return replace(action, tally=action.tally + tally, batch=(), updated_at=self._clock.now())
+
     async def _next_batch(self, work: Work, action: Action) -> None:
         part = Part(descending=False, limit=BATCH, after=action.cursor)
         page = await search(
             self._store.search, action.tenant, action.wanted, part, most_seen=MOST_SEEN
         )
         place = page.stopped_at
-        if len(page.timers) == BATCH:
-            place = page.timers[-1].created_at, page.timers[-1].id
-        found = [timer for timer in page.timers if not is_done(action, timer)]
+        timers = next(portions(page.timers, _weight, heaviest=HEAVIEST, longest=BATCH), [])
+        if len(timers) == BATCH or len(timers) < len(page.timers):
+            place = timers[-1].created_at, timers[-1].id
+        found = [timer for timer in timers if not is_done(action, timer)]
         action = replace(action, cursor=place, has_seen_all=place is None)
         if action.dry_run:
             action = replace(action, tally=action.tally + self._batches.judge(action, found))
@@ -231,10 +246,14 @@ class Clerk:
             await self._file(work)
 
     async def _fail(self, work: Work, error: str) -> None:
-        if work.action.has_ended:
-            self._forget(work.record.name)
-        else:
-            await self._end(work, work.action, error)
+        action = work.action
+        if action.has_ended:
+            work.rests_until = self._clock.monotonic() + TRIED_AGAIN_AFTER
+            return
+        tally = work.tally
+        if tally is None:
+            tally = await self._batches.given_up(action, error)
+        await self._end(work, self._closed(action, tally), error)
 
     async def _file(self, work: Work) -> None:
         """Conclude an action that has ended, and take it off the table."""
@@ -258,3 +277,7 @@ class Clerk:
     def _forget(self, name: str) -> None:
         self._works.pop(name, None)
         self.look_soon()
+
+
+def _weight(timer: Timer) -> int:
+    return timer.weight

@@ -21,7 +21,7 @@ class Sightings:
 
     def __init__(self, look_every: float) -> None:
         self._blind_after = 2 * look_every
-        self._looked_at: float | None = None
+        self._looked_at: float | None = None  # or has heard of the store since
         self._by_name: dict[str, _Sighting] = {}
 
     def look_at(self, records: Iterable[Record], *, asked_at: float, seen_at: float) -> None:
@@ -34,6 +34,11 @@ class Sightings:
                 last = _Sighting(record.version, seen_at, seen_at)
             self._by_name[record.name] = last._replace(until=max(asked_at, last.since))
         self._looked_at = seen_at
+
+    def has_heard(self, at: float) -> None:
+        """Note that the store was there, whatever it was asked: who could write was able to."""
+        if self._looked_at is not None:
+            self._looked_at = max(self._looked_at, at)
 
     def still_for(self, name: str) -> float:
         """For how many seconds a record has stood still."""
