@@ -19,6 +19,8 @@ from duetime.model import Kind, Status, Timer
 from duetime.stores import Page, Query
 
 MOST_SEEN = 10_000  # timers that one search looks at
+MOST_PAGES = 20  # that are looked through for one timer, where a store has no index for it
+MOST_PATHS = 16  # of metadata that one search compares
 PAGE = 200  # that are read at once
 _HEAVY = 1 << 20  # bytes of metadata that are read in one go, before others have their turn
 
@@ -180,6 +182,19 @@ async def search(
             "out, or count them by an action with dry_run"
         )
     return await _sifted(read, wanted, query, most_seen)
+
+
+async def has_any(read: Read, query: Query) -> bool:
+    """Tell whether there is a timer; TimeoutError where a store has no index and far too many."""
+    query = replace(query, limit=1)
+    for _ in range(MOST_PAGES):
+        page = await read(query)
+        if page.timers:
+            return True
+        if page.stopped_at is None:
+            return False
+        query = replace(query, after=page.stopped_at)
+    raise TimeoutError(f"after {MOST_PAGES} pages nobody knows whether there is one")
 
 
 async def _sifted(read: Read, wanted: Filter, query: Query, most_seen: int) -> Page:

@@ -2,13 +2,16 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from duetime import model
 from duetime.bulk.emptying import LONGEST
+from duetime.errors import Unavailable
 from duetime.model import Kind, Outcome, Status
 from duetime.requests import CreateTimer
 from duetime.retry import RetryPolicy
-from duetime.stores import Change
+from duetime.searching import MOST_PAGES
+from duetime.stores import Change, Page
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
@@ -197,3 +200,21 @@ async def test_two_who_delete_the_same(group: Desk, clock: FakeClock):
     assert await under_way(group.store) == []
     assert await names(slow) == ["default", "g"]
     assert {each.status for each in await stored(group.store, made)} == {Status.PENDING}
+
+
+async def test_more_than_can_be_looked_through(desk: Desk, monkeypatch):
+    """Where a store has no index and gives up page by page: refused, as is a number of shards."""
+    read = []
+
+    async def given_up(query):
+        read.append(query.after)
+        return Page([], stopped_at=(len(read), "x"))
+
+    await desk.service.groups.put(OPERATOR, "g", PutGroup())
+    monkeypatch.setattr(desk.store, "search", given_up)
+    monkeypatch.setattr(desk.store, "traits", replace(desk.store.traits, counts=False))
+    with pytest.raises(Unavailable, match="cancel=true goes through them in the background"):
+        await desk.service.delete_group(OPERATOR, "g", cancel=False)
+    assert read == [None, *((place, "x") for place in range(1, MOST_PAGES))]
+    with pytest.raises(Unavailable, match="num_shards: there are so many timers"):
+        await desk.service.groups.put(OPERATOR, "h", PutGroup(num_shards=7))

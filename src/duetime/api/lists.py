@@ -13,16 +13,13 @@ from duetime.decoding import check_depth
 from duetime.errors import InvalidRequest
 from duetime.model import Attempt, Kind, Status
 from duetime.requests import MOST_TAGS, GroupName, Tag, Text, Time, to_time
-from duetime.searching import Filter, Part
+from duetime.searching import MOST_PATHS, Filter, Part
 from duetime.stores import Page
 
 PlaceT = TypeVar("PlaceT")
 _Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with
 Limit = Annotated[int, Meta(ge=1, le=200)]
 Cursor = Annotated[str, Meta(max_length=1024, description="`next_cursor` of the page before.")]
-
-
-MOST_PATHS = 16  # of metadata that one search compares
 
 
 class ListParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

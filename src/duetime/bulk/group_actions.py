@@ -8,7 +8,7 @@ from duetime.bulk.resuming import begun
 from duetime.clock import Clock
 from duetime.errors import Conflict, NotFound, Unavailable
 from duetime.model import DEFAULT_GROUP, Status
-from duetime.searching import EVERYTHING, Filter
+from duetime.searching import EVERYTHING, Filter, has_any
 from duetime.stores import Query, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
@@ -16,7 +16,6 @@ from duetime.tenancy.groups import Groups
 
 TO_COME = (Status.PENDING, Status.PAUSED, Status.EXECUTING)
 CANCELABLE = (Status.PENDING, Status.PAUSED)
-MOST_PAGES = 20  # that are looked through for a timer, where a store has no index for it
 PATIENCE = 5.0  # seconds that a request waits for the timers of a group to be canceled
 
 
@@ -36,7 +35,14 @@ class GroupActions:
             raise Conflict("group: the default group is always there")
         if cancel:
             return await self._cancel_and_delete(caller, group)
-        if waiting := await self._waiting(caller.tenant, name):
+        try:
+            waiting = await self._waiting(caller.tenant, name)
+        except TimeoutError:
+            raise Unavailable(
+                "group: there are so many timers that it would take too long to see whether some "
+                "of them are in this group; cancel=true goes through them in the background"
+            ) from None
+        if waiting:
             raise Conflict(
                 f"group: {waiting} of its timers are still to come; cancel=true cancels them"
             )
@@ -80,19 +86,6 @@ class GroupActions:
             if self._store.traits.counts:
                 page = await self._store.search(replace(query, with_total=True))
                 total += page.total or 0
-            elif await self._has_any(query):
+            elif await has_any(self._store.search, query):
                 return "some"
         return str(total) if total else None
-
-    async def _has_any(self, query: Query) -> bool:
-        for _ in range(MOST_PAGES):
-            page = await self._store.search(query)
-            if page.timers:
-                return True
-            if page.stopped_at is None:
-                return False
-            query = replace(query, after=page.stopped_at)
-        raise Unavailable(
-            "group: there are so many timers that it would take too long to see whether some of "
-            "them are in this group; cancel=true goes through them in the background"
-        )

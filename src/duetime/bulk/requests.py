@@ -13,9 +13,8 @@ from duetime.durations import parse_duration
 from duetime.errors import InvalidRequest
 from duetime.model import Kind, Status
 from duetime.requests import MOST_TAGS, GroupName, Tag, Text, Time, UpdateTimer, to_time
-from duetime.searching import EVERYTHING, Filter
+from duetime.searching import EVERYTHING, MOST_PATHS, Filter
 
-MOST_PATHS = 16
 MOST_GROUPS = 64
 LARGEST_FILTER = 16 * 1024  # bytes; it is kept in a record
 LARGEST_UPDATE = 64 * 1024

@@ -11,6 +11,7 @@ from duetime.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from duetime.layout import Layout
 from duetime.model import DEFAULT_GROUP, HttpCallback
 from duetime.requests import to_millis
+from duetime.searching import has_any
 from duetime.stores import Key, Query, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
@@ -21,7 +22,6 @@ from duetime.tenancy.tenants import changed_quotas
 
 MOST_GROUPS = 1_000  # of one tenant
 MOST_NAMES = 10 * MOST_GROUPS  # with those of deleted ones, which keep their number of shards
-MOST_PAGES = 20  # that are looked through for timers of a group that nobody has made
 
 
 class Groups:
@@ -226,18 +226,13 @@ class Groups:
 
     async def _has_timers(self, group: Group) -> bool:
         """Tell whether there are timers of a group that nobody has made: an older version did."""
-        query = Query(tenant=group.tenant, group=group.name, limit=1)
-        for _ in range(MOST_PAGES):
-            page = await self._store.search(query)
-            if page.timers:
-                return True
-            if page.stopped_at is None:
-                return False
-            query = replace(query, after=page.stopped_at)
-        raise Unavailable(
-            "num_shards: there are so many timers that it would take too long to see whether some "
-            "of them are in this group; leave it out, or choose another name"
-        )
+        try:
+            return await has_any(self._store.search, Query(tenant=group.tenant, group=group.name))
+        except TimeoutError:
+            raise Unavailable(
+                "num_shards: there are so many timers that it would take too long to see whether "
+                "some of them are in this group; leave it out, or choose another name"
+            ) from None
 
     def _changed(self, old: Group, body: PutGroup) -> Group:
         changes: dict[str, object] = {"updated_at": self._clock.now()}
