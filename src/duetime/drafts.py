@@ -18,7 +18,16 @@ from duetime.delivery import Sender
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest, PayloadTooLarge
 from duetime.layout import Layout
-from duetime.model import DEFAULT_TIMEOUT, Callback, HttpCallback, NatsCallback, Spec, Timer
+from duetime.model import (
+    DEFAULT_GROUP,
+    DEFAULT_TENANT,
+    DEFAULT_TIMEOUT,
+    Callback,
+    HttpCallback,
+    NatsCallback,
+    Spec,
+    Timer,
+)
 from duetime.requests import (
     USUAL_TIMEOUT,
     CallbackBody,
@@ -107,6 +116,10 @@ class Drafts:
             spec=self._updated_spec(timer, body),
             execute_at=timer.execute_at if execute_at is None else execute_at,
         )
+
+    def check_update(self, body: UpdateTimer, now: Millis) -> None:
+        """Refuse what no timer could be updated with: it is tried on one."""
+        self.updated(_sample(now), body, now)
 
     def _updated_spec(self, timer: Timer, body: UpdateTimer) -> Spec:
         spec = timer.spec
@@ -229,6 +242,22 @@ def _spelled_out(callback: CallbackBody) -> CallbackBody:
     if isinstance(callback, NatsCallbackBody) or callback.timeout is not UNSET:
         return callback
     return msgspec.structs.replace(callback, timeout=USUAL_TIMEOUT)
+
+
+def _sample(now: Millis) -> Timer:
+    """A timer that can be updated."""
+    id_ = ids.new_id(now, 0)
+    return Timer(
+        id=id_,
+        tenant=DEFAULT_TENANT,
+        group=DEFAULT_GROUP,
+        timer_id=id_,
+        execute_at=now,
+        wake_at=now,
+        created_at=now,
+        updated_at=now,
+        spec=Spec(callback=HttpCallback(url="https://example.com/"), correlation_id=id_),
+    )
 
 
 def _distinct(tags: list[str]) -> tuple[str, ...]:

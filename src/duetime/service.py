@@ -16,6 +16,9 @@ from duetime.audit_line import AuditLine
 from duetime.audit_pages import AuditFilter, AuditPage
 from duetime.auditing import Audit
 from duetime.brake import Brake
+from duetime.bulk.action import Action
+from duetime.bulk.actions import Actions
+from duetime.bulk.group_actions import GroupActions
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.drafts import Drafts, fingerprint
@@ -32,10 +35,11 @@ from duetime.errors import (
 )
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
-from duetime.model import Attempt, Status, Timer
+from duetime.model import FINISHED, Attempt, Status, Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
-from duetime.stores import Change, Key, Page, Query, Store
+from duetime.searching import Filter, Part, search
+from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group, name_of
@@ -119,6 +123,16 @@ class Service:
         self._engine = engine
         self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
+        self.actions = Actions(
+            store,
+            clock,
+            rules=self.rules,
+            groups=self.groups,
+            drafts=self._drafts,
+            audit=self.audit,
+            notice=self._changed_in_bulk,
+        )
+        self._group_actions = GroupActions(store, clock, self.groups, self.actions)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
 
     # Creating ---------------------------------------------------------------------------------
@@ -223,9 +237,15 @@ class Service:
         [timer] = await self._ledger.get_by_key([key])
         return _found(caller, timer)
 
-    async def search(self, query: Query) -> Page:
-        """A page of a tenant's timers."""
-        return await self._ledger.search(query)
+    async def search(self, caller: Caller, wanted: Filter, part: Part) -> Page:
+        """A page of the timers that somebody looks for, of those that there are for them."""
+        return await search(
+            self._ledger.search,
+            caller.tenant,
+            wanted.within(caller.groups),
+            part,
+            counts=self.counts,
+        )
 
     async def attempts(
         self, caller: Caller, id_: str, after: tuple[int, int] | None, limit: int
@@ -271,19 +291,23 @@ class Service:
 
     # Groups with their timers --------------------------------------------------------------------
 
-    async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> None:
-        """Take a group away; Conflict while something of it is still to come."""
-        raise NotImplementedError
+    async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
+        """Take a group away; Conflict while something of it is still to come.
+
+        The answer is the action that cancels its timers first, if that takes longer.
+        """
+        return await self._group_actions.delete(caller, name, cancel=cancel)
 
     async def resume_group(self, caller: Caller, name: str) -> Group:
         """Start timers of a group again, and see to what fell due meanwhile by its rule."""
-        raise NotImplementedError
+        return await self._group_actions.resume(caller, name)
 
     def add_chores(self, engine: Chores) -> None:
         """Have all done that is to be done now and then, beside the timers."""
         engine.add_chore("audit", self.audit.step)
         engine.add_chore("uses of keys", self.uses.step)
         engine.add_chore("meter", self.meter.step)
+        self.actions.wake = engine.add_chore("actions", self.actions.step)
 
     async def close(self) -> None:
         """Write what is still to be written."""
@@ -450,6 +474,13 @@ class Service:
 
     async def _note(self, caller: Caller, action: str, timer: Timer) -> None:
         await self.audit.note(caller, action, "timer", timer.id, group=timer.group)
+
+    def _changed_in_bulk(self, old: Timer, new: Timer | None) -> None:
+        if new is not None:
+            self.meter.changed(old, new)
+            self._notice(new)
+        elif old.status not in FINISHED:
+            self.meter.withdraw(old)
 
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:

@@ -17,8 +17,9 @@ from duetime.ledger import CREATES, Limits
 from duetime.model import Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
+from duetime.searching import Filter, Part
 from duetime.service import Service
-from duetime.stores import Query, Store
+from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
@@ -317,7 +318,7 @@ async def test_a_read_that_is_given_up_is_ended(clock: FakeClock):
                 ended.set()
 
     service = Service(Hangs(MemoryStore()), RecordingSender(), clock)
-    [task] = await started(service.search(Query(tenant="t")))
+    [task] = await started(service.search(OPERATOR, Filter(), Part()))
     clock.advance(seconds(LONGEST))
     with pytest.raises(Unavailable):
         await task

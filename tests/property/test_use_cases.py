@@ -25,14 +25,14 @@ from duetime.errors import Conflict, IllegalTransition, NotFound, PreconditionFa
 from duetime.ids import ALL_SHARDS
 from duetime.model import FINISHED, TRANSITIONS, Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, HttpCallbackBody, RetryPolicyBody, UpdateTimer
+from duetime.searching import Filter, Part
 from duetime.service import Service
-from duetime.stores import Change, Query, Store
+from duetime.stores import Change, Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.testing import FakeClock, RecordingSender
 
-TENANT = "default"
 CLAIM_FOR = 10_000
 OUTCOMES = {
     "ok": Outcome(kind=Kind.OK, status_code=200),
@@ -272,9 +272,8 @@ class UseCases(RuleBasedStateMachine):
 
     def _search_agrees_with_the_model(self):
         for status in Status:
-            page = self.run(
-                self.service.search(Query(tenant=TENANT, status=status, limit=200, with_total=True))
-            )
+            part = Part(limit=200, with_total=True)
+            page = self.run(self.service.search(OPERATOR, Filter(statuses=(status,)), part))
             known = {id_ for id_, each in self.expected.items() if each.status is status}
             assert {timer.id for timer in page.timers} == known
             assert page.total == len(known)

@@ -12,6 +12,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.admission import hung_up
+from duetime.api.actions import Actions
 from duetime.api.api_keys import ApiKeys
 from duetime.api.audit import Audit
 from duetime.api.auth import Authentication
@@ -152,6 +153,7 @@ def create_app(
     operations = [
         operation
         for resource in (
+            Actions(service),  # before the timers: "actions" is no id of one
             Timers(service, max_timer=max_body),
             TimersByKey(service),
             Groups(service),

@@ -8,7 +8,7 @@ from msgspec import Meta
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
-from duetime.api.tenants import DeletedView, QuotasView, quotas_view
+from duetime.api.tenants import QuotasView, quotas_view
 from duetime.api.views import Instant, RetryPolicyView, instant, policy_view
 from duetime.clock import Millis, to_rfc3339
 from duetime.durations import format_duration
@@ -49,6 +49,16 @@ class GroupListView(msgspec.Struct):
     """The groups, by name."""
 
     groups: list[GroupView]
+
+
+class DeletedGroupView(msgspec.Struct):
+    """The group that is gone, or will be."""
+
+    name: str
+    action: Annotated[
+        str | None,
+        Meta(description="The action that cancels its timers first; null: that is done."),
+    ]
 
 
 class GroupDeletion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -143,7 +153,8 @@ class Groups:
                 summary="Delete a group",
                 tag="Groups",
                 parameters=GroupDeletion,
-                answer=DeletedView,
+                answer=DeletedGroupView,
+                success=(200, 202),
                 failures=(400, 404, 409, 500, 503),
             ),
         ]
@@ -183,8 +194,14 @@ class Groups:
     async def delete(self, request: Request) -> Reply:
         name = _name_in(request)
         cancel = request.parameters(GroupDeletion).cancel
-        await self._service.delete_group(request.caller, name, cancel=cancel)
-        return Reply(200, "group deleted successfully", DeletedView(name))
+        action = await self._service.delete_group(request.caller, name, cancel=cancel)
+        if action is None:
+            return Reply(200, "group deleted successfully", DeletedGroupView(name, None))
+        return Reply(
+            202,
+            "its timers are being canceled; the group is deleted after that",
+            DeletedGroupView(name, action.id),
+        )
 
 
 def _name_in(request: Request) -> str:

@@ -9,6 +9,7 @@ from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.request import IF_MATCH
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
+from duetime.bulk.requests import CreateAction
 from duetime.requests import (
     GROUP_NAME,
     LONGEST_GROUP,
@@ -97,6 +98,10 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "Your own key for the timer.",
     },
     "node": {"schema": _TEXT, "description": "The name of the node."},
+    "action": {
+        "schema": {"type": "string", "format": "uuid"},
+        "description": "The action's id.",
+    },
     "tenant": {"schema": _TENANT, "description": "The tenant."},
     "key": {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
@@ -121,6 +126,7 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     UpdateTenant: {"quotas": {"pending": 100_000}},
     CreateKey: {"name": "billing service", "role": "write", "expires_in": "90d"},
     RotateKey: {"valid_for": "24h"},
+    CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
     CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
     PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},
 }
@@ -136,6 +142,7 @@ def describe(operations: list[Operation]) -> dict[str, Any]:
     schema_of = dict(zip(distinct, schemas, strict=True))
     # The items of a batch are decoded one by one, so that each has its own errors.
     components["Batch"]["properties"]["timers"]["items"] = schema_of[CreateTimer]
+    components["CreateAction"]["properties"]["update"] |= schema_of[UpdateTimer]
     components["Error"] = {
         "title": "Error",
         "type": "object",
@@ -250,16 +257,21 @@ def _parameters(operation: Operation, components: dict[str, Any]) -> list[dict[s
     ]
     if operation.parameters is not None:
         properties = components[operation.parameters.__name__]["properties"]
-        parameters += [
-            {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
-            for name, schema in properties.items()
-        ]
+        parameters += [_query_parameter(name, schema) for name, schema in properties.items()]
     always = () if operation.role is None else ("X-Tenant-ID",)
     parameters += [
         {"name": name, "in": "header", "required": False, **_HEADERS[name]}
         for name in (*operation.headers, *always)
     ]
     return parameters
+
+
+def _query_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    described = {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
+    if schema.get("type") == "array":  # given once for each
+        items = {key: value for key, value in schema.items() if key != "default"}
+        described |= {"schema": items, "style": "form", "explode": True}
+    return described
 
 
 def _not_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from duetime.api.lists import (
     attempt_list,
     attempts_after,
     timer_list,
-    to_query,
+    to_filter,
+    to_part,
 )
 from duetime.api.operation import Operation
 from duetime.api.request import Request
@@ -185,8 +186,8 @@ class Timers:
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ListParameters)
-        query = to_query(given, request.caller.tenant, counts=self._service.counts)
-        return Reply(200, "success", timer_list(given, await self._service.search(query)))
+        page = await self._service.search(request.caller, to_filter(given), to_part(given))
+        return Reply(200, "success", timer_list(given, page))
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get(request.caller, _id_of(request))

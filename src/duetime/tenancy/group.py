@@ -55,7 +55,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def holds(self, timer: Timer) -> bool:
         """Tell whether a timer of this group must not be started now, though it is due."""
-        return self.is_paused or (self.resuming is not None and self.caught(timer))
+        if self.is_paused or self.resuming is None:
+            return self.is_paused
+        # What the action has seen to carries its id, and is free.
+        return self.caught(timer) and self.resuming not in (timer.progress.action or "").split()
 
     def caught(self, timer: Timer) -> bool:
         """Tell whether a timer fell due while the group was paused, or still is."""

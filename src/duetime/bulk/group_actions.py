@@ -1,0 +1,100 @@
+"""What is done with a group and with its timers at once: it is resumed, or deleted."""
+
+from msgspec.structs import replace
+
+from duetime.bulk.action import Action
+from duetime.bulk.actions import Actions
+from duetime.bulk.resuming import begun
+from duetime.clock import Clock
+from duetime.errors import Conflict, DuetimeError, Unavailable
+from duetime.model import DEFAULT_GROUP, Status
+from duetime.searching import EVERYTHING, Filter
+from duetime.stores import Query, Store
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import Group
+from duetime.tenancy.groups import Groups
+
+TO_COME = (Status.PENDING, Status.PAUSED, Status.EXECUTING)
+CANCELABLE = (Status.PENDING, Status.PAUSED)
+MOST_PAGES = 20  # that are looked through for a timer, where a store has no index for it
+PATIENCE = 5.0  # seconds that a request waits for the timers of a group to be canceled
+
+
+class GroupActions:
+    """The use cases on groups with their timers."""
+
+    def __init__(self, store: Store, clock: Clock, groups: Groups, actions: Actions) -> None:
+        self._store = store
+        self._clock = clock
+        self._groups = groups
+        self._actions = actions
+
+    async def delete(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
+        """Take a group away; the answer is the action that will, if that takes longer."""
+        await self._groups.get(caller, name)
+        if name == DEFAULT_GROUP:
+            raise Conflict("group: the default group is always there")
+        if cancel:
+            return await self._cancel_and_delete(caller, name)
+        if waiting := await self._waiting(caller.tenant, name):
+            raise Conflict(
+                f"group: {waiting} of its timers are still to come; cancel=true cancels them"
+            )
+        await self._groups.delete(caller, name)
+        return None
+
+    async def resume(self, caller: Caller, name: str) -> Group:
+        """Start timers of a group again, and see to what fell due meanwhile by its rule."""
+        group = await self._groups.get(caller, name)
+        if not group.is_paused:
+            raise Conflict("group: it is not paused")
+        # First of all the action: should this node die, others find it and go on.
+        action = self._actions.new(caller, "let go", EVERYTHING, "prepared")
+        action = replace(action, groups=None)
+        await self._actions.start(action)
+        try:
+            group, _ = await self._groups.resumed(caller, name, action.id)
+        except DuetimeError:
+            await self._drop_unless_resumed(caller, name, action)
+            raise
+        # If not all nodes are known to obey by now, some never will: what these put to sleep after
+        # this is found when it wakes by itself.
+        await self._actions.let_begin(begun(action, group))
+        return group
+
+    async def _drop_unless_resumed(self, caller: Caller, name: str, action: Action) -> None:
+        group = await self._groups.get(caller, name)
+        if group.resuming != action.id:
+            await self._actions.drop(action)
+
+    async def _cancel_and_delete(self, caller: Caller, name: str) -> Action | None:
+        wanted = Filter(statuses=CANCELABLE, groups=(name,))
+        action = replace(self._actions.new(caller, "cancel", wanted), then_delete=name)
+        await self._actions.start(action)
+        action = await self._actions.awaited(action, PATIENCE)
+        return None if action.state == "done" else action
+
+    async def _waiting(self, tenant: str, name: str) -> str | None:
+        """How many timers of a group are still to come, in words."""
+        total = 0
+        for status in TO_COME:
+            query = Query(tenant=tenant, group=name, status=status, limit=1)
+            if self._store.traits.counts:
+                page = await self._store.search(replace(query, with_total=True))
+                total += page.total or 0
+            elif await self._has_any(query):
+                return "some"
+        return str(total) if total else None
+
+    async def _has_any(self, query: Query) -> bool:
+        for _ in range(MOST_PAGES):
+            page = await self._store.search(query)
+            if page.timers:
+                return True
+            if page.stopped_at is None:
+                return False
+            query = replace(query, after=page.stopped_at)
+        raise Unavailable(
+            "group: there are so many timers that it would take too long to see whether some of "
+            "them are in this group; cancel=true goes through them in the background"
+        )
