@@ -129,7 +129,7 @@ class Ledger:
         """How many timers a tenant has, by group and status."""
         counts: dict[str, dict[str, int]] = {}
         found = await _tried(self._reads.read(COUNTED_AS, self._store.count, tenant))
-        for group, status, timers in found:
+        for group, status, timers in sorted(found):  # stores tell them in any order
             counts.setdefault(group, {})[status.value] = timers
         return counts
 

@@ -35,6 +35,8 @@ class Tenants:
         before = self._rules.tenants.find(body.name)
         if body.name == DEFAULT_TENANT or (before is not None and before.deleted_at is None):
             raise Conflict(f"name: there is a tenant '{body.name}' already")
+        if before is not None:  # whoever took that away may have died in the middle of it
+            await self._clear(body.name)
         tenant = Tenant(
             name=body.name,
             title=body.title,
@@ -98,6 +100,13 @@ class Tenants:
         rules = self._rules
         if not await rules.put(rules.tenants, name, replace(old, updated_at=now, deleted_at=now)):
             raise Conflict("tenant: somebody else has changed it meanwhile; look at it again")
+        await self._clear(name)
+        await self._note(caller, "tenant.delete", old)
+
+    async def _clear(self, name: str) -> None:
+        """Take away the keys and the groups of a tenant that is gone."""
+        rules = self._rules
+        now = self._clock.now()
         for key in rules.keys:
             if key.tenant == name:
                 await rules.put(rules.keys, key.id, None)
@@ -105,7 +114,6 @@ class Tenants:
             if group.tenant == name and group.deleted_at is None:
                 gone = replace(group, deleted_at=now, updated_at=now)
                 await rules.put(rules.groups, f"{name}/{group.name}", gone)
-        await self._note(caller, "tenant.delete", old)
 
     async def _note(
         self, caller: Caller, action: str, tenant: Tenant, details: dict[str, object] | None = None
