@@ -35,9 +35,6 @@ PROMISES = {
     "clean-stop": (
         "A node that is stopped finishes what is under way, makes no timer late, and exits with 0."
     ),
-    "bulk-counts": (
-        "A bulk action changes each timer at most once and counts it right, whoever dies when."
-    ),
     "one-timer-per-key": "A create that is repeated under its key makes one timer.",
     "nothing-unseen": "Nobody overwrites what they have not seen.",
     "permitted-addresses": "Callbacks reach permitted addresses only.",

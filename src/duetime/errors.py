@@ -80,9 +80,10 @@ class Forbidden(DuetimeError):
 class TooManyRequests(DuetimeError):
     """A quota is used up for now."""
 
-    def __init__(self, message: str, retry_after: float) -> None:
+    def __init__(self, message: str, retry_after: float, *, hold_for: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after  # seconds
+        self.hold_for = hold_for  # seconds that the answer is kept back: they ask far too often
 
 
 class ConfigurationError(DuetimeError):

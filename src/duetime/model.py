@@ -319,10 +319,11 @@ def expire(timer: Timer, now: Millis) -> Timer:
 def hold(timer: Timer, now: Millis) -> Timer:
     """Put a timer that is due to sleep, because its group is paused.
 
-    One that was executing is so no more: its claim has run out.
+    One that was executing is so no more: its claim has run out. It fell due when that was made.
     """
     check("hold", timer)
     progress = timer.progress
+    due_at = progress.claimed_at if timer.status is Status.EXECUTING else timer.wake_at
     return _changed(
         timer,
         now,
@@ -333,7 +334,7 @@ def hold(timer: Timer, now: Millis) -> Timer:
             lost=progress.lost + (timer.status is Status.EXECUTING),
             claimed_by=None,
             claimed_at=None,
-            held_since=timer.wake_at if progress.held_since is None else progress.held_since,
+            held_since=due_at if progress.held_since is None else progress.held_since,
         ),
     )
 

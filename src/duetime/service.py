@@ -6,10 +6,13 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
+
+from msgspec import UNSET
 
 from duetime import audit_pages, model
 from duetime.audit_line import AuditLine
@@ -53,6 +56,8 @@ from duetime.tenancy.uses import Uses
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
+
+BREATH = 100  # timers of a batch that are made before others are let in
 
 # What became of a create: the timer and whether it is new, or why there is none.
 Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
@@ -130,6 +135,7 @@ class Service:
             groups=self.groups,
             drafts=self._drafts,
             audit=self.audit,
+            updated=self._updated,
             notice=self._changed_in_bulk,
         )
         self._group_actions = GroupActions(store, clock, self.groups, self.actions)
@@ -167,6 +173,7 @@ class Service:
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
         self.meter.check_batch(caller.tenant, None, count)
+        self.meter.check_pace(caller.tenant)
         room = await self._ledger.room_for(count, size)
         try:
             drafts, answers = await self._drafted(caller, bodies)
@@ -262,7 +269,7 @@ class Service:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
-            return self._drafts.updated(timer, body, now)
+            return self._updated(timer, body, now)
 
         return await self._change(caller, "timer.update", id_, updated, if_match)
 
@@ -385,6 +392,8 @@ class Service:
         refused: dict[int, CreateTimer] = {}
         in_groups = Counter[str]()
         for place, body in enumerate(bodies):
+            if place % BREATH == BREATH - 1:
+                await asyncio.sleep(0)  # so that others are not kept waiting by a large batch
             if isinstance(body, DuetimeError):
                 answers[place] = body
                 continue
@@ -474,6 +483,12 @@ class Service:
 
     async def _note(self, caller: Caller, action: str, timer: Timer) -> None:
         await self.audit.note(caller, action, "timer", timer.id, group=timer.group)
+
+    def _updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
+        new = self._drafts.updated(timer, body, now)
+        if body.callback is not UNSET:
+            self.meter.check_payload(new)
+        return new
 
     def _changed_in_bulk(self, old: Timer, new: Timer | None) -> None:
         if new is not None:

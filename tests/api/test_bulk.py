@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.api.client import Api, http_callback
+from tests.api.client import Api, http_callback, timer_body
 from tests.api.test_search import new_key
 from tests.waiting import settle
 
@@ -280,6 +280,23 @@ async def test_roles(api: Api):
     done = await acted(api, **body)
     assert (await api.call("GET", f"/actions/{done['id']}", key=key)).status == 200
     assert (await api.call("DELETE", f"/actions/{done['id']}", key=key)).status == 403
+
+
+async def test_quotas(api: Api):
+    """An update in bulk obeys the limit on payloads; what is canceled waits no more."""
+    await api.put("/groups/g", {"quotas": {"payload_bytes": 10, "pending": 2}})
+    for _ in range(2):
+        await api.create(group="g")
+    assert (await api.post("/timers", timer_body(group="g"))).status == 429
+    heavy = {"callback": http_callback(payload="x" * 20)}
+    done = await acted(api, action="update", filter={"group": "g"}, update=heavy)
+    assert (done["changed"], done["failed"]) == (0, 2)
+    assert "may send 10 bytes" in done["failures"][0]["error"]
+    await acted(api, action="cancel", filter={"group": "g"})
+    assert (await api.post("/timers", timer_body(group="g"))).status == 201
+    await acted(api, action="delete", filter={"group": "g"})
+    for status in (201, 201, 429):
+        assert (await api.post("/timers", timer_body(group="g"))).status == status
 
 
 async def test_a_small_one_is_waited_for(quick_api: Api):

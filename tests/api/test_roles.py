@@ -24,6 +24,10 @@ NEEDED = {
     "GET /groups/{group}/timers/{timer_id}": "read_without_payloads",
     "PUT /groups/{group}/timers/{timer_id}": "write",
     "DELETE /groups/{group}/timers/{timer_id}": "write",
+    "POST /timers/actions": "write",
+    "GET /actions": "read_without_payloads",
+    "GET /actions/{action}": "read_without_payloads",
+    "DELETE /actions/{action}": "write",
     "POST /groups": "admin",
     "GET /groups": "read_without_payloads",
     "GET /groups/{group}": "read_without_payloads",
@@ -53,6 +57,7 @@ BODIES = {
     "POST /timers/batch": {"timers": [timer_body()]},
     "PUT /timers/{id}": {"name": "n"},
     "PUT /groups/{group}/timers/{timer_id}": timer_body(),
+    "POST /timers/actions": {"action": "cancel", "filter": {"all": True}},
     "POST /groups": {"name": "new"},
     "PUT /groups/{group}": {},
     "POST /tenants": {"name": "new"},
@@ -100,6 +105,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
         tenant="acme",
         key=named["id"],
         node="n",
+        action=timer.data["id"],  # there is none with that id
     )
     before = await contents(api)
     answer = await api.call(
@@ -115,7 +121,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
 
 async def contents(api: Api) -> list[object]:
     """All that a request could have changed."""
-    kinds = ("tenant", "key", "group")
+    kinds = ("tenant", "key", "group", "action")
     return [await api.store.scan(None, 1_000), *[await api.store.records(kind) for kind in kinds]]
 
 

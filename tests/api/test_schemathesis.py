@@ -81,12 +81,15 @@ def url() -> Iterator[str]:
     async def serve() -> None:
         clock = SystemClock()
         sender = HttpSender(clock, Egress.parse(""))
-        server = ApiServer(create_app(Service(MemoryStore(), sender, clock), KEY), drain_for=1)
+        service = Service(MemoryStore(), sender, clock)
+        server = ApiServer(create_app(service, KEY), drain_for=1)
         servers.append(server)
+        working = asyncio.create_task(keep_working(service))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         await server.is_listening.wait()
         started.set()
         await serving
+        working.cancel()
         await sender.close()
 
     host, port = listener.getsockname()
@@ -97,6 +100,13 @@ def url() -> Iterator[str]:
     servers[0].should_exit = True
     thread.join(10)
     assert not thread.is_alive()
+
+
+async def keep_working(service: Service) -> None:
+    """Work on actions, as a node does."""
+    while True:
+        await asyncio.sleep(min(await service.actions.step(), 0.02))
+        service.actions._clerk.look_soon()
 
 
 @pytest.mark.promise("bad-input")
@@ -132,6 +142,8 @@ def test_success_conforms(case: schemathesis.Case, url: str):
     allowed = {200, 201, 202}
     if case.operation.label == "POST /timers" and "timer_id" in case.body:
         allowed.add(409)  # a key that was generated before is that of a timer with other content
+    if case.operation.label == "DELETE /actions/{action}":
+        allowed.add(409)  # it was done already
     if case.operation.label == "GET /nodes/{node}":
         allowed.add(404)  # this one has no engine, and thus knows of no node
     assert answer.status_code in allowed, answer.text
@@ -144,7 +156,7 @@ def make_grantable(case: schemathesis.Case, url: str) -> None:
     """
     for name in ("If-Match", "Idempotency-Key", "X-Tenant-ID"):
         case.headers.pop(name, None)
-    unfit = ("after", "before", "cursor")
+    unfit = ("after", "before", "cursor", "metadata", "total")
     for name in [name for name in case.query if name.endswith(unfit)]:
         del case.query[name]
     if case.operation.label == "POST /timers/batch":
@@ -175,6 +187,9 @@ def make_the_timer(case: schemathesis.Case, url: str) -> None:
 def make_what_is_named(case: schemathesis.Case, url: str) -> None:
     """See to it that the tenant, the key or the group of a request exists."""
     path, parameters = case.operation.path, case.path_parameters
+    if "action" in parameters:
+        body = {"action": "cancel", "filter": {"tags": ["none has this"]}}
+        parameters["action"] = ask("POST", f"{url}/timers/actions", body)["data"]["id"]
     if "tenant" in parameters:
         parameters["tenant"] = f"t-{next(_numbers)}"
         ask("POST", f"{url}/tenants", {"name": parameters["tenant"]})
@@ -211,8 +226,16 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
+def grantable_action(body: dict[str, Any]) -> dict[str, Any]:
+    """A generated body about timers that there may be, with what goes with its verb."""
+    needed = {"shift": {"by": "1h"}, "update": {"update": {"name": "n"}}}
+    wanted = {"filter": {"tags": ["none has this"]}, "dry_run": body.get("dry_run", False)}
+    return {"action": body["action"], **wanted, **needed.get(body["action"], {})}
+
+
 _numbers = itertools.count(1)
 ADAPTED = {
+    "POST /timers/actions": grantable_action,
     "POST /groups": named,
     "PUT /groups/{group}": grantable_group,
     "POST /tenants": named,

@@ -123,8 +123,10 @@ async def test_metadata_that_few_can_read(api: Api):
         ("group=a&group=b", "query: a parameter is given twice"),
         (
             "outcome=dns&total=true",
-            "total: is not known for these filters, which are answered by reading along; leave it "
-            "out, or count them by an action with dry_run",
+            (
+                "total: is not known for these filters, which are answered by reading along; leave "
+                "it out, or count them by an action with dry_run"
+            ),
         ),
     ],
 )

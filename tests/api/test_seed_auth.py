@@ -29,6 +29,10 @@ ENDPOINTS = [
     ("GET", "/groups/default/timers/x"),
     ("PUT", "/groups/default/timers/x"),
     ("DELETE", "/groups/default/timers/x"),
+    ("POST", "/timers/actions"),
+    ("GET", "/actions"),
+    ("GET", f"/actions/{ID}"),
+    ("DELETE", f"/actions/{ID}"),
     ("POST", "/groups"),
     ("GET", "/groups"),
     ("GET", "/groups/default"),
@@ -57,6 +61,7 @@ ENDPOINTS = [
 
 
 NAMED = {
+    f"/actions/{ID}": "/actions/{action}",
     ID: "{id}",
     "groups/default": "groups/{group}",
     "timers/x": "timers/{timer_id}",

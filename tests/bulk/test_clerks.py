@@ -1,4 +1,4 @@
-"""Who works on an action: its own node, and another one once that has left it; never two at odds."""
+"""Who works on an action: its own node, and another one once that has left it."""
 
 import asyncio
 

@@ -27,6 +27,7 @@ COMMANDS = [
     "group resume g",
     "group delete g --cancel",
     "usage",
+    "whoami",
     "audit list",
     "audit list --all",
     "audit export",

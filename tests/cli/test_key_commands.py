@@ -90,25 +90,19 @@ def test_an_answer_without_a_key_is_an_error(call, service):
     assert "the service's answer has no 'key'" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("usage", "tenant"),
-    [
-        (ok({"tenant": "own"}), "own"),
-        (refused(404, 3, "not found"), "default"),
-    ],
-)
-def test_the_tenant_is_the_keys_own(usage, tenant, call, service):
-    """The service tells which that is; one that does not has the default tenant."""
-    service.answer = lambda request: usage if request.path == "/usage" else ok({"keys": []})
+def test_the_tenant_is_the_keys_own(call, service):
+    """The service tells which that is."""
+    own, none = ok({"tenant": "own"}), ok({"keys": []})
+    service.answer = lambda request: own if request.path == "/whoami" else none
     assert call("key", "list").out == "No keys.\n"
-    assert service.requests[-1].target == f"/tenants/{tenant}/keys"
+    assert service.requests[-1].target == "/tenants/own/keys"
 
 
 def test_a_tenant_that_cannot_be_found_out_is_an_error(call, service):
     """Nothing is made for the wrong one."""
     service.answer = lambda _: refused(401, 4, "unauthorized")
     assert call("key", "create", "ci", "--role", "read").code == 4
-    assert [request.path for request in service.requests] == ["/usage"]
+    assert [request.path for request in service.requests] == ["/whoami"]
 
 
 def test_keys_are_a_table(call, service):

@@ -48,3 +48,14 @@ def test_usage_of_which_little_is_known(call, service):
     ended = call("usage")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("tenant       acme\n")
+
+
+def test_who_am_i(call, service):
+    """What the key is good for, and for whom."""
+    who = {"tenant": "acme", "role": "write", "name": "ci", "key": "01", "groups": ["a", "b"]}
+    service.answer = lambda _: ok(who)
+    out = call("whoami").out
+    assert out.splitlines()[0].split() == ["tenant", "acme"]
+    assert "a, b" in out
+    assert json.loads(call("whoami", "--json").out) == who
+    assert service.requests[0].target == "/whoami"

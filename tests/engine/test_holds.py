@@ -239,6 +239,28 @@ async def test_an_attempt_that_a_dead_node_left_is_lost_and_its_timer_sleeps(pai
     assert (stored.status, stored.progress.lost) == (Status.PENDING, 1)
     [attempt] = await a.service.attempts(OPERATOR, timer.id, None, 9)
     assert attempt.outcome.kind is Kind.LOST
+    [group] = a.rules.groups
+    assert not group.caught(stored)  # it was started before the pause: no rule drops it
+
+
+async def test_what_was_started_before_the_pause_is_taken_up_after_it(pair, clock):
+    """A claim that ran out meanwhile is no timer that fell due meanwhile."""
+    a, b = pair
+    b.sender.hold = asyncio.Event()
+    timer = await create_for(b, b)
+    await b.turn()
+    paused = asyncio.create_task(a.service.groups.pause(OPERATOR, "default"))
+    while not paused.done():
+        await settle()
+        await watch(clock, a, 500)
+    resumed = asyncio.create_task(a.service.groups.resumed(OPERATOR, "default", "action"))
+    while not resumed.done():
+        await settle()
+        await watch(clock, a, 500)
+    clock.advance(CLAIM_FOR)
+    await a.engine.members.step()
+    await a.turn()
+    assert a.sent == [(timer.id, 2)]
 
 
 async def test_a_node_names_no_rules_that_it_still_writes_against(node, clock):

@@ -81,7 +81,7 @@ async def test_a_lower_limit_holds_for_updates_too():
     store, sender, clock = MemoryStore(), RecordingSender(), FakeClock()
     before = Service(store, sender, clock)
     service = Service(store, sender, clock, max_timer=20_000)
-    timer, _ = await before.create("t", decode(body_of(b"x", 60_000), CreateTimer))
+    timer, _ = await before.create(Caller("t"), decode(body_of(b"x", 60_000), CreateTimer))
     grown = decode(b'{"metadata":{"a":"b"}}', UpdateTimer)
     with pytest.raises(PayloadTooLarge, match="at most 20000 bytes"):
         await service.update(Caller("t"), timer.id, grown)

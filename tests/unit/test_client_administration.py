@@ -72,6 +72,7 @@ def both(service):
         (("delete_group", ("g",), {"cancel": True}), "DELETE /groups/g?cancel=true", None),
         (("pause_group", ("g",), {}), "POST /groups/g/pause", None),
         (("resume_group", ("g",), {}), "POST /groups/g/resume", None),
+        (("whoami", (), {}), "GET /whoami", None),
         (("usage", (), {}), "GET /usage", None),
         (("actions", (), {}), "GET /actions", None),
         (("get_action", ("01",), {}), "GET /actions/01", None),

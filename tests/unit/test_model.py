@@ -396,7 +396,7 @@ def test_an_attempt_that_was_lost_in_a_paused_group_counts_as_lost():
     executing = in_status(Status.EXECUTING, lost=2)
     held = model.hold(executing, LATER)
     assert (held.progress.attempt, held.progress.lost) == (executing.progress.attempt, 3)
-    assert held.progress.held_since == executing.wake_at
+    assert held.progress.held_since == executing.progress.claimed_at
 
 
 def test_what_a_bulk_action_changed_is_known_though_the_content_is_new():

@@ -29,11 +29,13 @@ from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
 from duetime.api.usage import Usage
 from duetime.api.whoami import Whoami
+from duetime.clock import Clock, sleep
 from duetime.errors import (
     CallerGone,
     Forbidden,
     InvalidRequest,
     PayloadTooLarge,
+    TooManyRequests,
     Unavailable,
 )
 from duetime.service import Service
@@ -54,6 +56,7 @@ class Endpoint:
         operations: list[Operation],
         authentication: Authentication,
         bodies: Bodies,
+        clock: Clock,
         *,
         max_body: int,
         max_bulk_body: int,
@@ -64,6 +67,7 @@ class Endpoint:
         self._allow = ", ".join(sorted(self._operations)).encode()
         self._authentication = authentication
         self._bodies = bodies
+        self._clock = clock
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
 
@@ -73,6 +77,8 @@ class Endpoint:
         except CallerGone:
             return
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
+            if isinstance(error, TooManyRequests) and error.hold_for:
+                await sleep(self._clock, error.hold_for)
             reply = failure(error)
         if reply.stream is None:
             await respond(reply, send)
@@ -173,7 +179,14 @@ def create_app(
     routes = [
         Route(
             path,
-            Endpoint(each, authentication, bodies, max_body=max_body, max_bulk_body=max_bulk_body),
+            Endpoint(
+                each,
+                authentication,
+                bodies,
+                service.clock,
+                max_body=max_body,
+                max_bulk_body=max_bulk_body,
+            ),
         )
         for path, each in paths.items()
     ]

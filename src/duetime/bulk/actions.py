@@ -11,7 +11,7 @@ from duetime.auditing import Audit
 from duetime.bulk import action as documents
 from duetime.bulk.action import Action, Actor, State, record_of
 from duetime.bulk.archive import Archive
-from duetime.bulk.batch import Batches, Notice
+from duetime.bulk.batch import Batches, Notice, Updated
 from duetime.bulk.clerk import TIDY_EVERY, Clerk
 from duetime.bulk.conclusion import Conclusion
 from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
@@ -46,6 +46,7 @@ class Actions:
         groups: Groups,
         drafts: Drafts,
         audit: Audit,
+        updated: Updated,
         notice: Notice,
     ) -> None:
         self.wake: Callable[[], None] = nobody_to_wake
@@ -59,7 +60,7 @@ class Actions:
         self._clerk = Clerk(
             store,
             clock,
-            Batches(store, clock, drafts, notice),
+            Batches(store, clock, updated, notice),
             conclude=conclusion.conclude,
             begun=conclusion.begun,
         )

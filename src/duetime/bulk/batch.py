@@ -6,10 +6,15 @@ from typing import TypeAlias
 from duetime.bulk import action as actions
 from duetime.bulk.action import Action, Example, Tally, carries, marked
 from duetime.bulk.verbs import Become, become
-from duetime.clock import Clock
+from duetime.clock import Clock, Millis
 from duetime.decoding import decode
-from duetime.drafts import Drafts
-from duetime.errors import DuetimeError, IllegalTransition, InvalidRequest, PayloadTooLarge
+from duetime.errors import (
+    DuetimeError,
+    Forbidden,
+    IllegalTransition,
+    InvalidRequest,
+    PayloadTooLarge,
+)
 from duetime.model import Timer
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Store
@@ -21,14 +26,17 @@ _MOST_ENDED = 10_000  # actions that are remembered
 # Hears of each timer that was written, as it was and as it is; None: it is gone.
 Notice: TypeAlias = Callable[[Timer, Timer | None], None]
 
+# What an update makes of a timer; or an error of users: it is not allowed, say.
+Updated: TypeAlias = Callable[[Timer, UpdateTimer, Millis], Timer]
+
 
 class Batches:
     """Writes batches."""
 
-    def __init__(self, store: Store, clock: Clock, drafts: Drafts, notice: Notice) -> None:
+    def __init__(self, store: Store, clock: Clock, updated: Updated, notice: Notice) -> None:
         self._store = store
         self._clock = clock
-        self._drafts = drafts
+        self._updated = updated
         self._notice = notice
         self._ended: set[str] = set()  # actions of which nobody counts timers any more
 
@@ -72,7 +80,7 @@ class Batches:
         if action.verb != "update":
             return become(action, _unchanged)
         body = decode(bytes(action.update or b""), UpdateTimer)
-        return become(action, lambda timer, now: self._drafts.updated(timer, body, now))
+        return become(action, lambda timer, now: self._updated(timer, body, now))
 
     async def _written(self, action: Action, changes: list[Change]) -> list[bool]:
         if action.verb == "delete":
@@ -143,7 +151,7 @@ class _Book:
             return way(timer, now)
         except IllegalTransition:
             self._skipped += 1
-        except (InvalidRequest, PayloadTooLarge) as error:
+        except (InvalidRequest, PayloadTooLarge, Forbidden) as error:
             self.fail(timer.id, str(error))
         return None
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from duetime import __version__
 from duetime.cli import (
@@ -19,6 +20,7 @@ from duetime.cli import (
     tenant_commands,
     timer_commands,
     usage_command,
+    whoami_command,
 )
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
@@ -55,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     tenant_commands.add_to(commands)
     key_commands.add_to(commands)
     usage_command.add_to(commands)
+    whoami_command.add_to(commands)
     audit_commands.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
@@ -91,7 +94,9 @@ def _version(_: argparse.Namespace) -> int:
 def _tell(error: DuetimeError, code: Exit) -> Exit:
     is_foreign = isinstance(error, ClientError)  # and might take over a terminal
     print(f"duetime: {printable(str(error)) if is_foreign else error}", file=sys.stderr)
-    if code is Exit.UNAUTHORIZED:
+    if isinstance(error, ServiceError) and error.status == HTTPStatus.FORBIDDEN:
+        print("`duetime whoami` shows what this key is good for.", file=sys.stderr)
+    elif code is Exit.UNAUTHORIZED:
         print("Pass the key with --api-key, or set API_KEY.", file=sys.stderr)
     if isinstance(error, ServiceError) and error.retry_after:
         print(f"Try again in {error.retry_after:,.0f} s.", file=sys.stderr)

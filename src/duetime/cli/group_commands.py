@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from duetime.cli import group_flags, quota_flags
 from duetime.cli.calling import add_calling_command
@@ -15,7 +14,8 @@ from duetime.cli.exits import Exit
 from duetime.cli.group_flags import add_content, add_name
 from duetime.cli.output import Screen, printable
 from duetime.cli.show_tenancy import show_group, show_groups
-from duetime.client import Client, ServiceError, tenancy_calls
+from duetime.client import Client, tenancy_calls
+from duetime.client.tenancy_types import GroupChange
 from duetime.clock import SystemClock
 from duetime.errors import ConfigurationError
 
@@ -97,7 +97,7 @@ def _add_cancel(parser: argparse.ArgumentParser) -> None:
 
 
 def _create(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    group = group_flags.with_quotas(args, group_flags.change_from(args), None)
+    group = cast("GroupChange", group_flags.change_from(args))
     return _show(args, screen, client.create_group(name=args.name, **group))
 
 
@@ -119,10 +119,7 @@ def _set(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     quota_flags.take_back(args, change)
     if not change:
         raise ConfigurationError("name what to change, such as --timeout; --help lists it all")
-    before = _if_there(client, args.name) if args.quotas is not None else None
-    return _show(
-        args, screen, client.put_group(args.name, **group_flags.with_quotas(args, change, before))
-    )
+    return _show(args, screen, client.put_group(args.name, **cast("GroupChange", change)))
 
 
 def _pause(args: argparse.Namespace, client: Client, screen: Screen) -> int:
@@ -146,15 +143,6 @@ def _delete(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     else:
         screen.line(f"Deleted the group {printable(args.name)}.")
     return Exit.OK
-
-
-def _if_there(client: Client, name: str) -> Mapping[str, Any] | None:
-    try:
-        return client.get_group(name)
-    except ServiceError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
 
 
 def _show(args: argparse.Namespace, screen: Screen, group: Any) -> int:

@@ -1,12 +1,11 @@
 """The flags that describe a group, and the change that they ask for."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from duetime.cli import quota_flags, retry_flags
 from duetime.cli.arguments import duration, given, header
-from duetime.client.tenancy_types import GroupChange, OnResume
+from duetime.client.tenancy_types import OnResume
 from duetime.client.types import Signature
 
 UNSET = ("title", "retry_policy", "timeout", "headers", "retention", "quotas")
@@ -59,7 +58,7 @@ def add_content(parser: argparse.ArgumentParser) -> None:
 
 
 def change_from(args: argparse.Namespace) -> dict[str, Any]:
-    """What was given, and nothing else; quotas are added by ``with_quotas``."""
+    """What was given, and nothing else."""
     names = ("title", "num_shards", "on_resume", "timeout", "retention", "response_bytes")
     change = given(args, *names, "signatures")
     if args.headers is not None:
@@ -69,12 +68,3 @@ def change_from(args: argparse.Namespace) -> dict[str, Any]:
     if args.quotas is not None:
         change["quotas"] = dict(args.quotas)
     return change
-
-
-def with_quotas(
-    args: argparse.Namespace, change: dict[str, Any], before: Mapping[str, Any] | None
-) -> GroupChange:
-    """The change with all quotas that there shall be, also those that were not named."""
-    if args.quotas is not None:
-        change["quotas"] = quota_flags.quotas_from(args, before)
-    return cast("GroupChange", change)

@@ -12,10 +12,9 @@ from duetime.cli.exits import HELP as EXITS
 from duetime.cli.exits import Exit
 from duetime.cli.output import Screen, printable
 from duetime.cli.show_tenancy import show_key, show_keys
-from duetime.client import Client, ServiceError
+from duetime.client import Client
 from duetime.client.tenancy_types import MadeKey, NewKey, Role
 from duetime.clock import SystemClock
-from duetime.model import DEFAULT_TENANT
 
 _NOT_FOUND = 404
 
@@ -125,12 +124,7 @@ def _tenant(args: argparse.Namespace, client: Client) -> str:
     """The tenant that was named, or else the one that the key acts for."""
     if named := tenant_in(args):
         return named
-    try:
-        return client.usage()["tenant"]
-    except ServiceError as error:
-        if error.status != _NOT_FOUND:
-            raise
-        return DEFAULT_TENANT  # the service does not tell; this one is always there
+    return client.whoami()["tenant"]
 
 
 def _show_made(args: argparse.Namespace, screen: Screen, made: MadeKey) -> int:

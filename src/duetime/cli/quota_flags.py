@@ -1,10 +1,9 @@
 """The flags of quotas, of a tenant or a group, and those that take something back."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
-from duetime.cli.cells import inner
 from duetime.client.tenancy_types import Quotas
 from duetime.errors import ConfigurationError
 
@@ -33,15 +32,6 @@ def add_unset(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
         choices=names,
         help="take it back to what it is when nothing is said; may be repeated",
     )
-
-
-def quotas_from(args: argparse.Namespace, before: Mapping[str, Any] | None = None) -> Quotas:
-    """The quotas that were given, among those that were there before.
-
-    The service replaces quotas as a whole: those that are not named must be sent again.
-    """
-    quotas = inner(before or {}, "quotas") | dict(args.quotas)
-    return cast("Quotas", {name: value for name, value in quotas.items() if value is not None})
 
 
 def take_back(args: argparse.Namespace, change: dict[str, Any]) -> None:

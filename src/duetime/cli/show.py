@@ -47,6 +47,7 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "correlation": timer.get("correlation_id"),
         "attempt": timer.get("attempt") or None,
         "next attempt": time(timer.get("next_attempt_at"), now),
+        "held since": time(timer.get("held_since"), now),
         "last error": timer.get("last_error"),
         "response": shortened(_response(timer.get("outcome")), LONGEST_LINE),
         "created": time(timer.get("created_at"), now),

@@ -108,6 +108,12 @@ def show_group(screen: Screen, group: Row, now: Millis) -> None:
     )
 
 
+def show_whoami(screen: Screen, who: Row) -> None:
+    """What a key is good for."""
+    about = {name: who.get(name) for name in ("tenant", "name", "role", "key")}
+    show_lines(screen, about | {"groups": _groups(who)})
+
+
 def show_usage(screen: Screen, usage: Row, now: Millis) -> None:
     """How much a tenant has of what it may have, and each of its groups."""
     quotas = inner(usage, "quotas")

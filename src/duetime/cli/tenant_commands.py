@@ -82,7 +82,7 @@ def _add_content(parser: argparse.ArgumentParser) -> None:
 def _create(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     tenant: dict[str, Any] = given(args, "name", "title")
     if args.quotas is not None:
-        tenant["quotas"] = quota_flags.quotas_from(args)
+        tenant["quotas"] = dict(args.quotas)
     return _show(args, screen, client.create_tenant(**cast("NewTenant", tenant)))
 
 
@@ -102,12 +102,10 @@ def _get(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 def _update(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     change: dict[str, Any] = given(args, "title")
     if args.quotas is not None:
-        change["quotas"] = args.quotas
+        change["quotas"] = dict(args.quotas)
     quota_flags.take_back(args, change)
     if not change:
         raise ConfigurationError("name what to change: --title, --quota or --unset")
-    if args.quotas is not None:
-        change["quotas"] = quota_flags.quotas_from(args, client.get_tenant(args.name))
     return _show(args, screen, client.update_tenant(args.name, **cast("TenantChange", change)))
 
 

@@ -24,6 +24,7 @@ from duetime.client.tenancy_types import (
     TenantChange,
     Tenants,
     Usage,
+    Whoami,
 )
 from duetime.client.types import TimerChange
 
@@ -100,6 +101,10 @@ class Administration(ABC):
     def resume_group(self, name: str) -> Group:
         """Start timers of a group again; ``on_resume`` says what becomes of those it held back."""
         return self.send(tenancy_calls.resume_group(name))
+
+    def whoami(self) -> Whoami:
+        """What the key is good for, and which tenant it acts for."""
+        return self.send(tenancy_calls.whoami())
 
     def usage(self) -> Usage:
         """How much the tenant has, and how much it may have."""

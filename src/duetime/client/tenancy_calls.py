@@ -19,6 +19,7 @@ from duetime.client.tenancy_types import (
     TenantChange,
     Tenants,
     Usage,
+    Whoami,
 )
 
 # Seconds: such a call is answered when every node obeys, which the service awaits for up to 30.
@@ -92,6 +93,10 @@ def pause_group(name: str) -> Call[Group]:
 
 def resume_group(name: str) -> Call[Group]:
     return Call("POST", f"{_group(name)}/resume", needs="name", patience=_UNTIL_ALL_OBEY)
+
+
+def whoami() -> Call[Whoami]:
+    return Call("GET", "/whoami", needs="tenant")
 
 
 def usage() -> Call[Usage]:

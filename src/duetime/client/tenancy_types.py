@@ -152,6 +152,16 @@ class GroupUsage(TypedDict, total=False):
     quotas: Quotas
 
 
+class Whoami(TypedDict, total=False):
+    """What a key is good for."""
+
+    tenant: Required[str]
+    role: str
+    name: str
+    key: str | None
+    groups: list[str] | None
+
+
 class Usage(TypedDict, total=False):
     """How much a tenant has, and how much it may have."""
 

@@ -93,6 +93,8 @@ class Engine:
         )
         self._meter = meter
         self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
+        if rules is not None:
+            rules.on_change = self._meeting.wake  # the others wait to see that this node obeys
         self.is_barred = asyncio.Event()  # it may not go on: all that is left is to stop
         self.committer = Committer(
             store,

@@ -7,7 +7,17 @@ _WEIGHT = 0.5
 class Bucket:
     """Tokens for this node's share of a limit, at most as many as come in a second."""
 
-    __slots__ = ("_at", "_measured_at", "_most", "_share", "_tokens", "asked", "rate")
+    __slots__ = (
+        "_at",
+        "_measured_at",
+        "_most",
+        "_refused",
+        "_refused_since",
+        "_share",
+        "_tokens",
+        "asked",
+        "rate",
+    )
 
     def __init__(self, most: float, now: float) -> None:
         self._most = most  # per second, in the whole cluster
@@ -17,6 +27,8 @@ class Bucket:
         self._measured_at = now
         self.asked = 0  # timers, since it was last measured
         self.rate = 0.0  # timers that are asked for per second
+        self._refused = 0
+        self._refused_since = now
 
     @property
     def _capacity(self) -> float:
@@ -42,6 +54,13 @@ class Bucket:
     def take(self) -> None:
         """Take one that is there."""
         self._tokens -= 1
+
+    def refuse(self, now: float) -> int:
+        """Count a refusal: the how-many-eth it is within about a second."""
+        if now - self._refused_since >= 1:
+            self._refused, self._refused_since = 0, now
+        self._refused += 1
+        return self._refused
 
     def demand(self, now: float) -> float:
         """Measure how many timers are asked for per second."""

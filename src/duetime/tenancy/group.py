@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from duetime.clock import Millis
-from duetime.model import USUAL_SIGNATURES, Signature, Timer
+from duetime.model import USUAL_SIGNATURES, Signature, Status, Timer
 from duetime.retry import RetryPolicy
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 
@@ -61,7 +61,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.caught(timer) and self.resuming not in (timer.progress.action or "").split()
 
     def caught(self, timer: Timer) -> bool:
-        """Tell whether a timer fell due while the group was paused, or still is."""
+        """Tell whether a timer fell due while the group was paused, or still is.
+
+        One that is executing has been started, be it by a node that is gone.
+        """
+        if timer.status is Status.EXECUTING:
+            return False
         due_at = timer.wake_at if timer.progress.held_since is None else timer.progress.held_since
         if due_at is None or self.paused_at is None or due_at < self.paused_at:
             return False

@@ -31,6 +31,11 @@ COUNT_EVERY = 10.0
 COUNT_REST = 50
 SOONEST_REST = 20  # before a timer is refused, if counting took so little that it may be asked for
 
+# Who is refused so many times in a second gets the next answers so many seconds late: whoever asks
+# again as soon as they are refused would else keep a node busy with refusals.
+MOST_REFUSALS = 20
+HOLD_FOR = 0.25
+
 NEXT_LOOK = 5.0  # seconds after which timers that wait may have become fewer
 
 
@@ -66,6 +71,26 @@ class Meter:
                 f"timers: {_whose(name)} may create {most} in one request; these are more"
             )
 
+    def check_payload(self, timer: Timer) -> None:
+        """Refuse a timer that carries too much."""
+        size = timer.spec.payload_size
+        for name, quotas in self._limits(timer.tenant, timer.group):
+            if quotas.payload_bytes is not None and size > quotas.payload_bytes:
+                raise Forbidden(
+                    f"callback.payload: {_whose(name)} may send {quotas.payload_bytes} bytes, "
+                    f"and these are {size}"
+                )
+
+    def check_pace(self, tenant: str) -> None:
+        """Refuse a request before it is even looked at, if not one timer of it could be made."""
+        most = self._rules.limited.get(tenant, UNLIMITED).creates_per_second
+        if most is not None:
+            now = self._clock.monotonic()
+            bucket = self._bucket(tenant, most, now)
+            if bucket.wait() > 0:
+                bucket.asked += 1
+                raise _too_fast(tenant, most, bucket, now)
+
     async def admit(self, timer: Timer, old: Timer | None = None) -> None:
         """Let a timer be made, in the place of an old one or of none; or say which quota says no.
 
@@ -74,13 +99,7 @@ class Meter:
         limits = self._limits(timer.tenant, timer.group)
         if not limits:
             return
-        size = timer.spec.payload_size
-        for name, quotas in limits:
-            if quotas.payload_bytes is not None and size > quotas.payload_bytes:
-                raise Forbidden(
-                    f"callback.payload: {_whose(name)} may send {quotas.payload_bytes} bytes, "
-                    f"and these are {size}"
-                )
+        self.check_payload(timer)
         for name, quotas in limits:
             if quotas.pending is not None and (old is None or old.status in FINISHED):
                 await self._check_pending(name, quotas.pending)
@@ -102,12 +121,8 @@ class Meter:
         for _, _, bucket in buckets:
             bucket.asked += 1
         for name, most, bucket in buckets:
-            if (wait := bucket.wait()) > 0:
-                raise TooManyRequests(
-                    f"creates_per_second: {_whose(name)} may create {most:g} timers per second; "
-                    f"try again in {max(math.ceil(wait), 1)} s",
-                    wait,
-                )
+            if bucket.wait() > 0:
+                raise _too_fast(name, most, bucket, now)
         for _, _, bucket in buckets:
             bucket.take()
 
@@ -245,6 +260,16 @@ class Meter:
             return []
         names = (tenant, name_of(tenant, group))
         return [(name, limited[name]) for name in names if name in limited]
+
+
+def _too_fast(name: str, most: float, bucket: Bucket, now: float) -> TooManyRequests:
+    wait = bucket.wait()
+    return TooManyRequests(
+        f"creates_per_second: {_whose(name)} may create {most:g} timers per second; "
+        f"try again in {max(math.ceil(wait), 1)} s",
+        wait,
+        hold_for=HOLD_FOR if bucket.refuse(now) > MOST_REFUSALS else 0.0,
+    )
 
 
 def _is_of(name: str, tenant: str) -> bool:

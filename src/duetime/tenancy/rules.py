@@ -9,7 +9,7 @@ goes by into its record: whoever must know that all nodes obey, waits for that.
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -88,6 +88,7 @@ class Rules:
         self._looked_at = -math.inf  # when the last look was begun
         self._read_at = -math.inf  # when everything was read, whatever the revisions said
         self._look = asyncio.Lock()
+        self.on_change: Callable[[], None] = lambda: None  # called when this node has changed some
         self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
         self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
 
@@ -150,6 +151,7 @@ class Rules:
             await self._raise_revision(shelf.kind)
         await self.look()
         if is_written:
+            self.on_change()
             await self._store.announce(News(is_about_rules=True))
         return is_written
 
