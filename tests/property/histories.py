@@ -227,7 +227,7 @@ def _foreign(me: Life, other: Life, one: int, two: int) -> Request:
             Request("GET", "/audit", params={"key": other.text(one)[3:19]}),
             Request("GET", "/timers", headers={"X-Tenant-ID": other.name}),
         ),
-        two,
+        one + two,
     )
 
 
