@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from duetime import ids
-from duetime.admission import MIB, Admission, Marks
+from duetime.admission import MIB, Admission, Marks, hung_up
 from duetime.audit_line import AuditLine
 from duetime.batcher import Batcher
 from duetime.clock import Clock, Millis, sleep
-from duetime.errors import StoreError
+from duetime.errors import StoreError, StoreUnavailable, Unavailable
 from duetime.stores import Store
 from duetime.tenancy.caller import Caller
 
@@ -68,10 +68,17 @@ class Audit:
         group: str | None = None,
         details: dict[str, object] | None = None,
     ) -> None:
-        """Write a line; when this returns, it is there."""
-        if self._level != "off":
-            line = self._line(caller, action, (kind, target), group, details)
+        """Write a line of something that was done; when this returns, it is there."""
+        if self._level == "off":
+            return
+        line = self._line(caller, action, (kind, target), group, details)
+        hung_up.set(_never)  # also if nobody waits for the answer any more
+        try:
             await self._notes.submit(line, _WEIGHT)
+        except Unavailable as error:
+            raise StoreUnavailable(
+                f"it was done, but not written into the audit: {error}"
+            ) from None
 
     async def note_create(
         self,
@@ -167,6 +174,14 @@ class Audit:
             self._writing = None
 
     async def _write_some(self) -> None:
-        part = self._gathered[:LARGEST]
-        await self._store.write_lines(part, self._keep_for)
-        del self._gathered[: len(part)]
+        part, self._gathered = self._gathered[:LARGEST], self._gathered[LARGEST:]
+        try:
+            await self._store.write_lines(part, self._keep_for)
+        except BaseException:
+            self._gathered = part + self._gathered
+            raise
+
+
+async def _never() -> None:
+    """Wait for ever: the caller does not hang up."""
+    await asyncio.Event().wait()

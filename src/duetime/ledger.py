@@ -33,7 +33,6 @@ CHANGES = Marks(10_000, 32 * MIB, 10_000, 32 * MIB)
 # A read counts as many as the timers that it may answer with: hundreds of look-ups, few long lists.
 # What it will weigh is not known before.
 READS = Marks(2_000, 1, 10_000, 1)
-COUNTED_AS = 200  # a count of timers is as heavy as a long list of them
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,14 +123,6 @@ class Ledger:
     async def attempts(self, id_: str, after: tuple[int, int] | None, limit: int) -> list[Attempt]:
         """A timer's execution log."""
         return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
-
-    async def count(self, tenant: str) -> dict[str, dict[str, int]]:
-        """How many timers a tenant has, by group and status."""
-        counts: dict[str, dict[str, int]] = {}
-        found = await _tried(self._reads.read(COUNTED_AS, self._store.count, tenant))
-        for group, status, timers in sorted(found):  # stores tell them in any order
-            counts.setdefault(group, {})[status.value] = timers
-        return counts
 
     async def lines(
         self, tenant: str, after: str | None, limit: int, *, descending: bool

@@ -316,7 +316,7 @@ def expire(timer: Timer, now: Millis) -> Timer:
     return _failed(timer, now, _with(timer.progress, last_error="deadline passed"))
 
 
-def hold(timer: Timer, now: Millis) -> Timer:
+def hold(timer: Timer, now: Millis, hold_for: Millis = HOLD_FOR) -> Timer:
     """Put a timer that is due to sleep, because its group is paused.
 
     One that was executing is so no more: its claim has run out. It fell due when that was made.
@@ -328,7 +328,7 @@ def hold(timer: Timer, now: Millis) -> Timer:
         timer,
         now,
         status=Status.PENDING,
-        wake_at=now + HOLD_FOR,
+        wake_at=now + hold_for,
         progress=_with(
             progress,
             lost=progress.lost + (timer.status is Status.EXECUTING),
@@ -404,11 +404,13 @@ def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
     An attempt that was never sent was none: its number is used again.
     """
     check("release", timer)
+    claimed_at = timer.progress.claimed_at
     return _changed(
         timer,
         now,
         status=Status.PENDING,
-        wake_at=now,
+        # It was due then, and still is: it has not fallen due meanwhile.
+        wake_at=now if claimed_at is None else min(claimed_at, now),
         progress=_with(
             timer.progress,
             attempt=timer.progress.attempt - (not was_sent),

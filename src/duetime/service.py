@@ -178,12 +178,21 @@ class Service:
         try:
             drafts, answers = await self._drafted(caller, bodies)
             timers = list(drafts.values())
+        except BaseException:
+            room.leave()
+            raise
+        try:
             if timers:
                 await self._brake.slow(min(timer.execute_at for timer in timers))
         except BaseException:
             room.leave()
+            self.meter.withdraw(*timers)
             raise
-        stored = await self._ledger.insert_many(timers, room)
+        try:
+            stored = await self._ledger.insert_many(timers, room)
+        except BaseException:
+            self.meter.withdraw(*timers)
+            raise
         for place, timer, existing in zip(drafts, timers, stored, strict=True):
             answers[place] = self._created(timer, existing)
         created = [each[0] for each in answers.values() if isinstance(each, tuple) and each[1]]
@@ -324,7 +333,7 @@ class Service:
 
     async def usage(self, caller: Caller) -> Usage:
         """How much a tenant has, and may have."""
-        counts = await self._ledger.count(caller.tenant)
+        counts = await self.meter.counts(caller.tenant)
         tenant = self.rules.tenants.find(caller.tenant)
         groups = {
             name: GroupUsage(
@@ -339,7 +348,8 @@ class Service:
             tenant=caller.tenant,
             counted_at=self.clock.now(),
             groups=groups,
-            asked_for=self.meter.asked_for(caller.tenant),
+            # Who is for some groups only need not know how busy the others are.
+            asked_for=None if caller.groups else self.meter.asked_for(caller.tenant),
             quotas=UNLIMITED if tenant is None else tenant.quotas,
         )
 
@@ -408,8 +418,11 @@ class Service:
                 answers[place] = error
                 if body.timer_id is not None:
                     refused[place] = body
-            except (Conflict, Forbidden, TooManyRequests) as error:
+            except (Conflict, Forbidden, TooManyRequests, Unavailable) as error:
                 answers[place] = error
+            except BaseException:
+                self.meter.withdraw(*drafts.values())
+                raise
         made = await self._made_before(caller.tenant, list(refused.values()))
         for place, timer in zip(refused, made, strict=True):
             if timer is not None:
@@ -435,8 +448,12 @@ class Service:
 
     async def _insert(self, timer: Timer) -> tuple[Timer, bool]:
         await self.meter.admit(timer)
-        await self._brake.slow(timer.execute_at)
-        answer = self._created(timer, await self._ledger.insert(timer))
+        try:
+            await self._brake.slow(timer.execute_at)
+            answer = self._created(timer, await self._ledger.insert(timer))
+        except BaseException:
+            self.meter.withdraw(timer)  # it may be there all the same: the next count will tell
+            raise
         if isinstance(answer, DuetimeError):
             raise answer
         return answer
@@ -467,9 +484,8 @@ class Service:
             old = _found(caller, await self._ledger.get_for_change(which))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
-            if new is old:
-                return new
-            if await self._apply(Change(old, new)):
+            # One that is repeated is told again: the line of the first may be what failed.
+            if new is old or await self._apply(Change(old, new)):
                 await self._note(caller, action, new)
                 return new
         raise _keeps_changing()

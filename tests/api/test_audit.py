@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from duetime.admission import hung_up
 from duetime.audit_pages import MOST_SEEN, READ_AT_ONCE
 from duetime.auditing import MOST_GATHERED, Audit
 from duetime.errors import StoreUnavailable
@@ -34,15 +35,17 @@ async def test_everything_that_changes_something_is_told(api: Api):
     await api.post(f"/timers/{id_}/resume")
     await api.post(f"/timers/{id_}/fire")
     await api.delete(f"/timers/{id_}")
-    await api.delete(f"/timers/{id_}")  # changes nothing any more
+    await api.delete(f"/timers/{id_}")  # changes nothing, but somebody asked for it
     await api.put("/groups/g/timers/k", timer_body())
     await api.put("/groups/g", {"title": "G"})
     assert await actions(api) == [
+        ("group.create", "g"),
         ("timer.create", id_),
         ("timer.update", id_),
         ("timer.pause", id_),
         ("timer.resume", id_),
         ("timer.fire", id_),
+        ("timer.cancel", id_),
         ("timer.cancel", id_),
         ("timer.replace", id_),
         ("group.update", "g"),
@@ -237,6 +240,8 @@ async def test_a_change_is_answered_when_its_line_is_there(make_api):
     assert (await api.delete(f"/timers/{timer['id']}")).status == 500
     store.store.write_lines = real
     assert (await api.delete(f"/timers/{timer['id']}")).status == 200
+    lines = await store.lines("default", None, 10, descending=True)
+    assert "timer.cancel" in {line.action for line in lines}
 
 
 async def test_lines_of_creates_wait_for_a_store_that_fails():
@@ -298,3 +303,33 @@ async def test_old_lines_are_dropped():
     assert len(await store.lines("default", None, 10, descending=True)) == 1
     await Audit(store, clock).step()
     assert len(await store.lines("default", None, 10, descending=True)) == 1
+
+
+async def test_a_line_that_has_to_wait_too_long_is_not_called_a_change_that_was_not_made(make_api):
+    """The change is made: it is not 503, which would say that nothing was written."""
+    store = FlakyStore(MemoryStore())
+    api: Api = make_api(store)
+    timer = await api.create()
+    gate = asyncio.Event()
+
+    async def hanging(*_args):
+        await gate.wait()
+
+    store.store.write_lines = hanging
+    canceling = [asyncio.create_task(api.delete(f"/timers/{timer['id']}")) for _ in range(30)]
+    for _ in range(20):
+        await settle()
+        api.clock.advance(5_000)
+    assert {(await each).status for each in canceling} == {500}
+    gate.set()
+
+
+async def test_a_caller_that_hangs_up_is_told_of_all_the_same(quick_api: Api):
+    """The line is written, though nobody waits for the answer."""
+    hung_up.set(_at_once)
+    await quick_api.service.audit.note(OPERATOR, "timer.cancel", "timer", "x")
+    assert await actions(quick_api) == [("timer.cancel", "x")]
+
+
+async def _at_once() -> None:
+    """Somebody who has hung up already."""

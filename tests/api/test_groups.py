@@ -198,6 +198,35 @@ async def test_two_that_change_a_group_at_once(api: Api, make_api):
     kept = other.service.rules.groups.kept("default/a")
     await api.put("/groups/a", {"title": "2"})
     stale = replace(kept.document, title="3")
-    other.service.rules.groups._kept["default/a"] = kept
-    assert not await other.service.rules.put(other.service.rules.groups, "default/a", stale)
+    rules = other.service.rules
+    assert not await rules.put(rules.groups, "default/a", kept, stale)
     assert (await api.get("/groups/a")).data["title"] == "2"
+
+
+async def test_the_default_group_has_the_shards_of_the_database(api: Api):
+    """Timers are made in it by nodes that never asked for its record."""
+    shown = (await api.get("/groups/default")).data["num_shards"]
+    refused = await api.put("/groups/default", {"num_shards": shown + 1})
+    assert refused.summary == (
+        400,
+        2,
+        f"num_shards: is {shown} in the default group, as in the database",
+    )
+    assert (await api.put("/groups/default", {"num_shards": shown, "title": "D"})).status == 200
+
+
+async def test_names_of_groups_are_limited_too(make_api, monkeypatch):
+    """Whoever makes and deletes groups for ever leaves names behind."""
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_GROUPS", 2)
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_NAMES", 4)
+    api: Api = make_api(MemoryStore())
+    for name in "abc":
+        await api.put(f"/groups/{name}", {})
+        await api.service.groups.delete(OPERATOR, name)
+    assert (await api.put("/groups/a", {})).status == 201
+    assert (await api.put("/groups/d", {})).status == 201
+    refused = await api.put("/groups/b", {})
+    assert refused.message == "group: a tenant has at most 2 groups; delete some"
+    await api.service.groups.delete(OPERATOR, "d")
+    refused = await api.put("/groups/e", {})
+    assert refused.message == "group: a tenant has at most 4 names of groups, ever"

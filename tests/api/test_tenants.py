@@ -3,6 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from duetime.errors import StoreUnavailable
+from duetime.stores.memory import MemoryStore
+from duetime.testing import FlakyStore
 from tests.api.client import Api, timer_body
 
 
@@ -49,7 +52,7 @@ async def test_one_of_a_name(api: Api, make_api):
 
 
 async def test_deleting(api: Api):
-    """Refused while timers wait; then its keys open nothing, and the name can be had again."""
+    """Refused while timers wait; then its keys open nothing, and nobody else gets its name."""
     key = await api.make_key("acme")
     timer = (await api.call("POST", "/timers", timer_body(group="a"), key=key)).data
     refused = await api.delete("/tenants/acme")
@@ -61,10 +64,47 @@ async def test_deleting(api: Api):
     assert (await api.get("/tenants/acme")).status == 404
     acting = await api.call("GET", "/timers", headers={"X-Tenant-ID": "acme"})
     assert acting.summary == (404, 3, "tenant not found")
-    assert (await api.post("/tenants", {"name": "acme"})).status == 201
-    key = await api.make_key("acme")
-    groups = (await api.call("GET", "/groups", key=key)).data["groups"]
-    assert [group["name"] for group in groups] == ["default"]
+    again = await api.post("/tenants", {"name": "acme"})
+    assert again.summary == (
+        409,
+        5,
+        "name: there was a tenant 'acme'; no other one gets its name",
+    )
+
+
+async def test_a_deletion_that_was_cut_short_is_finished(make_api):
+    """Whatever fails on the way: no key opens anything, and who repeats it ends it."""
+    for broken in range(1, 12):
+        store = BreakingStore(MemoryStore())
+        api: Api = make_api(store)
+        key = await api.make_key("acme")
+        await api.call("POST", "/groups", {"name": "g"}, key=key)
+        store.left = broken
+        first = await api.delete("/tenants/acme")
+        store.left = -1
+        if first.status == 200:
+            break
+        assert (await api.delete("/tenants/acme")).status in {200, 404}  # it may be gone by now
+        assert (await api.call("GET", "/timers", key=key)).status == 401
+        other = make_api(store)
+        assert (await other.call("GET", "/timers", key=key)).status == 401
+        assert [each["name"] for each in (await other.get("/tenants")).data["tenants"]] == [
+            "default"
+        ]
+    else:
+        raise AssertionError
+
+
+class BreakingStore(FlakyStore):
+    """A store that fails after so many writes of records."""
+
+    left = -1
+
+    async def put_record(self, old, new):
+        if self.left == 0:
+            raise StoreUnavailable("as told")
+        self.left -= self.left > 0
+        return await self.store.put_record(old, new)
 
 
 @pytest.mark.promise("tenants-apart")

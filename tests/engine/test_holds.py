@@ -122,6 +122,43 @@ async def test_a_dead_node_is_waited_for_as_long_as_its_lease(pair, clock):
     assert not b.engine.members.lease.holds(clock.monotonic())
 
 
+async def test_a_node_that_is_leaving_obeys_too(pair, clock):
+    """It is waited for, and holds what falls due while it hands over."""
+    a, b = pair
+    timer = await create_for(b, b, delay="1s")
+    working = asyncio.create_task(b.engine.run())
+    await settle()
+    stopping = asyncio.create_task(b.engine.stop(10))
+    await settle()
+    assert b.engine.members.has_left
+    pausing = asyncio.create_task(a.service.groups.pause(OPERATOR, "default"))
+    await settle()
+    assert not pausing.done()  # it has not heard of it yet
+    while not pausing.done():
+        await a.engine.members.step()
+        clock.advance(100)
+        await settle()
+    assert (await pausing)[1]
+    while not stopping.done():
+        clock.advance(100)
+        await settle()
+    await asyncio.gather(stopping, working)
+    assert b.sent == []
+    assert (await a.get(timer)).progress.attempt == 0
+
+
+async def test_a_node_that_crashed_when_it_was_leaving_is_not_waited_for_ever(node, clock):
+    """Its record stays for a day; it has started nothing for long."""
+    await node.engine.members.step()
+    await node.engine.members.leave(5)
+    crashed = Node(node.store, clock, "other")
+    clock.advance(200_000)
+    await crashed.engine.members.step()
+    began_at = clock.monotonic()
+    assert await pause(crashed)
+    assert clock.monotonic() - began_at < 1
+
+
 async def test_a_node_that_never_obeys_is_told_of(pair, clock):
     """One of an older version: the group is paused, but that it holds cannot be promised."""
     a, b = pair
@@ -226,6 +263,7 @@ async def test_an_attempt_that_a_dead_node_left_is_lost_and_its_timer_sleeps(pai
     timer = await create_for(b, b)
     await b.turn()
     assert b.sent == [(timer.id, 1)]
+    clock.advance(1)
     asked = asyncio.create_task(a.service.groups.pause(OPERATOR, "default"))
     while not asked.done():
         await settle()
@@ -239,7 +277,7 @@ async def test_an_attempt_that_a_dead_node_left_is_lost_and_its_timer_sleeps(pai
     assert (stored.status, stored.progress.lost) == (Status.PENDING, 1)
     [attempt] = await a.service.attempts(OPERATOR, timer.id, None, 9)
     assert attempt.outcome.kind is Kind.LOST
-    [group] = a.rules.groups
+    [group] = list(a.rules.groups)
     assert not group.caught(stored)  # it was started before the pause: no rule drops it
 
 

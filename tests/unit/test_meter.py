@@ -1,15 +1,18 @@
 """The meter in a cluster: how the nodes share a limit, and what they know of each other."""
 
+import asyncio
+
 import pytest
 
-from duetime.errors import TooManyRequests
+from duetime.errors import TooManyRequests, Unavailable
 from duetime.nodes import NodeRecord
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy.meter import COUNT_EVERY, Meter
+from duetime.tenancy.meter import COUNT_EVERY, MOST_TOLD, Counted, Meter
 from duetime.tenancy.quotas import Quotas
 from duetime.tenancy.rules import Rules
 from duetime.testing import FakeClock, FlakyStore
 from tests.factories import completed, insert, make_timer
+from tests.waiting import settle
 
 pytestmark = pytest.mark.promise("quotas-hold")
 
@@ -183,3 +186,64 @@ async def test_demand_fades():
         cluster.clock.advance(BEAT)
         cluster.beat()
     assert cluster.meters["n0"].demand() == {}
+
+
+async def test_many_that_want_to_know_share_a_count():
+    """A tenant at its limit under full load has its timers counted once, not once a request."""
+    cluster = Cluster(1, pending=0)
+    [meter] = cluster.meters.values()
+    gate, real = asyncio.Event(), cluster.store.store.count
+
+    async def slow(tenant):
+        await gate.wait()
+        return await real(tenant)
+
+    cluster.store.store.count = slow
+    asked = [asyncio.create_task(cluster.admitted("n0", 1)) for _ in range(200)]
+    asked += [asyncio.create_task(meter.counts("default")) for _ in range(20)]
+    await settle()
+    gate.set()
+    await asyncio.gather(*asked)
+    assert cluster.store.calls == ["count"]
+
+
+async def test_a_count_that_fails_is_no_failure_of_nobody_knows_what():
+    """Nothing was written, so it is said so."""
+    cluster = Cluster(1, pending=1)
+    cluster.store.failing = "before"
+    with pytest.raises(Unavailable):
+        await cluster.meters["n0"].admit(make_timer())
+    cluster.store.failing = None
+    assert await cluster.admitted("n0", 2) == 1
+
+
+@pytest.mark.promise("bounded-memory")
+async def test_heartbeats_stay_small_whatever_quotas_there_are():
+    """Of very many, those are told that are busiest, or nearest to their limits."""
+    cluster = Cluster(2)
+    first, second = cluster.meters.values()
+    names = [f"default/g{number}" for number in range(MOST_TOLD * 3)]
+    for meter in (first, second):
+        meter._rules.limited = dict.fromkeys(names, Quotas(pending=1_000, creates_per_second=1e6))
+    for number, name in enumerate(names):
+        for _ in range(1 + number % 3):
+            await first.admit(make_timer(group=name.partition("/")[2]))
+    cluster.clock.advance(1_000)
+    assert len(first.demand()) == len(first.growth()) == MOST_TOLD
+    assert set(first.growth().values()) == {3}
+    cluster.beat()
+    full = next(iter(first.growth()))
+    assert second._waiting(full, second._counted.get(full, Counted(0, {}, 0, 0))) == 3
+    untold = next(name for name in names if name not in first.growth())
+    assert second._waiting(untold, Counted(7, {"n0": 2}, 0, 0)) == 7
+
+
+async def test_a_rate_is_not_measured_over_a_moment():
+    """Heartbeats that follow each other closely do not make it jump."""
+    cluster = Cluster(1, creates_per_second=1e6)
+    [meter] = cluster.meters.values()
+    await cluster.admitted("n0", 100)
+    cluster.clock.advance(1)
+    assert meter.demand() == {}
+    cluster.clock.advance(999)
+    assert 0 < meter.demand()["default"] <= 100

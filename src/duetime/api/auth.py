@@ -4,8 +4,8 @@ import hmac
 from hashlib import sha256
 
 from duetime.api.request import header
-from duetime.clock import Clock
-from duetime.errors import Forbidden, NotFound, Unauthorized
+from duetime.clock import Clock, sleep
+from duetime.errors import Forbidden, NotFound, StoreError, Unauthorized, Unavailable
 from duetime.model import DEFAULT_TENANT
 from duetime.requests import LONGEST_TEXT
 from duetime.tenancy import api_key
@@ -18,6 +18,11 @@ Headers = list[tuple[bytes, bytes]]
 
 _BEARER = b"bearer "
 
+# A key that is not known makes a node read the store. Beyond so many in a second they wait, so many
+# seconds each, before they share a read.
+MOST_STRANGERS = 20
+STRANGERS_WAIT = 0.25
+
 
 class Authentication:
     """Knows the operator's key by its digest, and all others by what the rules say."""
@@ -27,6 +32,8 @@ class Authentication:
         self._rules = rules
         self._uses = uses
         self._clock = clock
+        self._strangers = 0
+        self._strangers_since = clock.monotonic()
 
     async def caller_of(self, headers: Headers, address: str | None) -> Caller:
         """Who asks; Unauthorized if nobody that is known."""
@@ -75,7 +82,7 @@ class Authentication:
         if key is None:
             # It may have just been made, on another node. This is asked whether there is such an id
             # or not, so that the time an answer takes does not tell.
-            await self._rules.look()
+            await self._look_for_stranger()
             key = self._opened(id_, digest)
         if key is None:
             raise Unauthorized("unauthorized")
@@ -88,6 +95,19 @@ class Authentication:
             return None
         # A tenant may be gone before its last key is: whoever took it away died in between.
         return key if self._is_known(key.tenant) else None
+
+    async def _look_for_stranger(self) -> None:
+        """Look whether a key that is not known was just made; of too many, only now and then."""
+        now = self._clock.monotonic()
+        if now >= self._strangers_since + 1:
+            self._strangers, self._strangers_since = 0, now
+        self._strangers += 1
+        if self._strangers > MOST_STRANGERS:
+            await sleep(self._clock, STRANGERS_WAIT)
+        try:
+            await self._rules.look()
+        except StoreError:
+            raise Unavailable("the key cannot be checked just now, try again") from None
 
 
 def _presented(headers: Headers) -> bytes:

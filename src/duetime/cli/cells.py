@@ -43,6 +43,8 @@ def cell(value: Any, longest: int = _LONGEST_CELL) -> str:
 
 def number(value: Any) -> str:
     """A number that may be long; a dash where there is none."""
+    if isinstance(value, float):
+        value = round(value, 1)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value:,}" if is_number else cell(value)
 

@@ -137,9 +137,11 @@ def _resume(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 
 
 def _delete(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    answer = client.delete_group(args.name, cancel=args.cancel)
+    answer = client.exchange(tenancy_calls.delete_group(args.name, cancel=args.cancel))
     if args.json:
-        screen.json(answer)
+        screen.json(answer.data)
+    elif answer.status == HTTPStatus.ACCEPTED:
+        screen.line(f"{printable(answer.message)}.")
     else:
         screen.line(f"Deleted the group {printable(args.name)}.")
     return Exit.OK

@@ -16,8 +16,6 @@ from duetime.client import Client
 from duetime.client.tenancy_types import MadeKey, NewKey, Role
 from duetime.clock import SystemClock
 
-_NOT_FOUND = 404
-
 
 def add_to(commands: Commands) -> None:
     verbs = add_noun(

@@ -63,8 +63,8 @@ TABLE: tuple[Setting, ...] = (
         "API_KEY",
         reading.api_key,
         "",
-        "The key that callers send as X-API-Key. `serve` needs one; `dev` makes one. Make one with "
-        + MAKE_A_KEY,
+        "The operator's key, which opens everything; callers send it as X-API-Key, or as a bearer "
+        "token. `serve` needs one; `dev` makes one. Make one with " + MAKE_A_KEY,
         is_secret=True,
         has_flag=False,
     ),

@@ -92,6 +92,7 @@ class Engine:
             meter=meter,
         )
         self._meter = meter
+        self._lingering = Loop("leaving", clock, trouble)
         self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
         if rules is not None:
             rules.on_change = self._meeting.wake  # the others wait to see that this node obeys
@@ -160,6 +161,7 @@ class Engine:
             self._inheriting: self.heir.step,
             self._telling: self.herald.step,
             self._cleaning: self.janitor.step,
+            self._lingering: self.members.linger,
         }
         self._chores: dict[Loop, Step] = {}
 
@@ -251,7 +253,8 @@ class Engine:
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
         await self.committer.write_the_rest()
-        self._telling.stop()
+        for loop in (self._telling, self._lingering):
+            loop.stop()
         await self.herald.tell_the_rest()
 
     async def _hand_over(self, drain_for: float) -> float:
@@ -271,6 +274,7 @@ class Engine:
         if not self.members.has_left:
             with suppress(StoreError):
                 await self.members.leave(drain_for)
+            self._lingering.wake()
         return self.members.has_left
 
     async def _meet(self) -> float:

@@ -68,12 +68,12 @@ class Dispatcher:
         now = self._clock.now()
         room = min(self._targets.free, LARGEST)
         begun = self._targets.next_waiting(room)
-        held: list[Timer] = []
+        held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
         for timer in self._agenda.take(now, LARGEST - len(begun)):
-            if self._holds.is_held(timer):
-                held.append(timer)
+            if (hold_for := self._holds.hold_for(timer)) is not None:
+                held.append(_holding(timer, now, hold_for))
                 continue
             name = self._sender.target(timer.spec.callback)
             if self._targets.begin(name, timer):
@@ -92,7 +92,7 @@ class Dispatcher:
         return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
 
     async def _claim(
-        self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Timer] = ()
+        self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Change] = ()
     ) -> None:
         holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._members.lease
         changes = [self._starting(timer, now) for _, timer in begun]
@@ -102,8 +102,7 @@ class Dispatcher:
         self._claiming = {timer.id for _, timer in begun}
         try:
             # What is held needs no further look: if that fails, it is still due, and found again.
-            holding = [_holding(timer, now) for timer in held]
-            won = await self._store.apply(changes + holding)
+            won = await self._store.apply([*changes, *held])
         except Exception:  # whatever it was, the write may have landed
             for (name, _), claim in zip(begun, claims, strict=True):
                 self._doubt(name, claim)
@@ -117,8 +116,8 @@ class Dispatcher:
                 self._targets.leave(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
-        if self._holds.is_held(timer):  # its group was paused while it waited for its receiver
-            return _holding(timer, now)
+        if (hold_for := self._holds.hold_for(timer)) is not None:
+            return _holding(timer, now, hold_for)  # paused while it waited for its receiver
         if timer.status is Status.EXECUTING:  # whoever claimed it is gone, or let the claim run out
             return _lost(timer, model.take_up(timer, self._node, now, self._claim_for), now)
         if model.is_too_late(timer, now):
@@ -171,9 +170,9 @@ class Dispatcher:
                 self._targets.leave(name, claim.timer)
 
 
-def _holding(timer: Timer, now: Millis) -> Change:
+def _holding(timer: Timer, now: Millis, hold_for: Millis) -> Change:
     """Put a timer to sleep; the attempt of one that was executing is lost."""
-    new = model.hold(timer, now)
+    new = model.hold(timer, now, hold_for)
     return _lost(timer, new, now) if timer.status is Status.EXECUTING else Change(timer, new)
 
 

@@ -8,8 +8,12 @@ resumed would sleep on.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from duetime.model import Timer
+from duetime.clock import Millis
+from duetime.model import HOLD_FOR, Timer
 from duetime.tenancy.rules import Rules
+
+# While a group is being resumed: whatever its action has not met is looked at again soon.
+HOLD_BRIEFLY: Millis = 5_000
 
 
 class Holds:
@@ -21,10 +25,16 @@ class Holds:
 
     def is_held(self, timer: Timer) -> bool:
         """Tell whether a timer must wait."""
+        return self.hold_for(timer) is not None
+
+    def hold_for(self, timer: Timer) -> Millis | None:
+        """How long a timer sleeps before somebody looks at it again; None: it need not wait."""
         if self._rules is None:
-            return False
+            return None
         group = self._rules.held(timer.tenant, timer.group)
-        return group is not None and group.holds(timer)
+        if group is None or not group.holds(timer):
+            return None
+        return HOLD_FOR if group.is_paused else HOLD_BRIEFLY
 
     async def look(self) -> None:
         """Read what has changed of the rules."""

@@ -35,6 +35,8 @@ log = logging.getLogger("duetime.engine")
 BEATS = 5  # heartbeats in the time after which a node may be taken for dead
 LONGEST_BEAT: Millis = 2_000  # whoever comes waits for one
 FORGOTTEN_AFTER: Millis = 86_400_000  # a node that was leaving then has crashed at it
+LINGER_EVERY = 0.2  # seconds, while a node is leaving
+LONGEST_STAY = 3_600.0  # seconds; whoever leaves wakes it
 LOOKS = 5  # a newcomer looks so many times in a heartbeat whether the others have moved
 
 
@@ -80,6 +82,7 @@ class Members:
         self._holds = holds or Holds()
         self._meter = meter
         self._own: Record | None = None
+        self._leaving: Record | None = None
         self._version = 0
         self._sightings = Sightings(self.beat_every)
         self._rendezvous = Rendezvous()
@@ -187,12 +190,32 @@ class Members:
         """
         self.is_leaving = True
         about = msgspec.structs.replace(
-            self._about, ttl=self._about.ttl + round(1000 * drain_for), left_at=self._clock.now()
+            self._about,
+            ttl=self._about.ttl + round(1000 * drain_for),
+            left_at=self._clock.now(),
+            rules=self._holds.obeyed(),
         )
         data = msgspec.json.encode(about)
         leaving = Record(kind=LEAVING, name=self._node, version=1, data=data)
         await self._store.put_record(None, leaving)  # it may be there, if this is not the first try
+        self._leaving = leaving
         await self._take_record_away()
+
+    async def linger(self) -> float:
+        """Go on to obey the rules, and to show it, until all that is under way has ended."""
+        if self._leaving is None:
+            return LONGEST_STAY
+        await self._holds.look()
+        about = read_record(self._leaving.data)
+        if self._holds.obeyed() != about.rules:
+            about = msgspec.structs.replace(about, rules=self._holds.obeyed())
+            data = msgspec.json.encode(about)
+            new = msgspec.structs.replace(
+                self._leaving, version=self._leaving.version + 1, data=data
+            )
+            if await self._store.put_record(self._leaving, new):
+                self._leaving = new
+        return LINGER_EVERY
 
     async def leave_no_trace(self) -> None:
         """Take away all that shows that this node was there: it does nothing more.

@@ -76,6 +76,7 @@ class ApiKeys:
         ends_at = now + to_millis(body.valid_for, "valid_for")
         if not old.is_valid(now):
             raise Conflict("key: it has expired; make a new one")
+        kept = self._rules.keys.kept(old.id)
         made = await self._make(
             caller,
             "key.rotate",
@@ -83,7 +84,9 @@ class ApiKeys:
             details={"rotated": old.id, "valid_until": to_rfc3339(ends_at)},
         )
         if old.expires_at is None or ends_at < old.expires_at:
-            await self._rules.put(self._rules.keys, old.id, replace(old, expires_at=ends_at))
+            ending = replace(old, expires_at=ends_at)
+            # One that somebody has revoked or changed meanwhile is as they want it.
+            await self._rules.put(self._rules.keys, old.id, kept, ending)
         return made
 
     async def revoke(self, caller: Caller, tenant: str, id_: str) -> None:
@@ -91,13 +94,14 @@ class ApiKeys:
         key = await self._find(caller, tenant, id_)
         rules = self._rules
         # In two steps: who repeats this after a crash between them finds it still to be done.
+        kept = rules.keys.kept(id_)
         if key.revoked_at is None:
             revoked = replace(key, revoked_at=self._clock.now())
-            if not await rules.put(rules.keys, id_, revoked):
+            if not await rules.put(rules.keys, id_, kept, revoked):
                 raise Conflict("key: somebody else has changed it meanwhile; look at it again")
-        await rules.put(rules.keys, id_, None)
-        await self._uses.forget(tenant, id_)
         await self._note(caller, "key.revoke", key)
+        await self._uses.forget(tenant, id_)
+        await rules.put(rules.keys, id_, rules.keys.kept(id_), None)
 
     async def _make(
         self, caller: Caller, action: str, key: ApiKey, details: dict[str, object] | None = None
@@ -106,8 +110,9 @@ class ApiKeys:
             raise Conflict(f"key: a tenant has at most {MOST_KEYS} keys; revoke some")
         text = api_key.new_text(key.id)
         key = replace(key, digest=api_key.digest_of(text.encode()))
-        if not await self._rules.put(self._rules.keys, key.id, key):
+        if not await self._rules.put(self._rules.keys, key.id, None, key):
             raise Conflict("key: try again")  # another has the same id: once in the life of a star
+        await self._tenants.get(caller, key.tenant)  # it may be going just now: no key opens it
         await self._note(caller, action, key, details)
         return key, text
 

@@ -1,7 +1,9 @@
 """A bucket of tokens: so many come with every second, and each timer that is made takes one."""
 
 # How much the newest measurement of what is asked for counts beside all before it.
-_WEIGHT = 0.5
+_WEIGHT = 0.8
+
+SHORTEST = 0.5  # seconds over which it is measured: less would be chance
 
 
 class Bucket:
@@ -65,7 +67,7 @@ class Bucket:
     def demand(self, now: float) -> float:
         """Measure how many timers are asked for per second."""
         elapsed = now - self._measured_at
-        if elapsed > 0:
+        if elapsed >= SHORTEST:
             self.rate = (1 - _WEIGHT) * self.rate + _WEIGHT * self.asked / elapsed
             if self.rate < 0.01:  # noqa: PLR2004 - nobody asks any more
                 self.rate = 0.0

@@ -16,10 +16,11 @@ from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
 from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.requests import PutGroup
-from duetime.tenancy.rules import Rules
+from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.tenants import changed_quotas
 
 MOST_GROUPS = 1_000  # of one tenant
+MOST_NAMES = 10 * MOST_GROUPS  # with those of deleted ones, which keep their number of shards
 MOST_PAGES = 20  # that are looked through for timers of a group that nobody has made
 
 
@@ -74,10 +75,13 @@ class Groups:
         if not self._are_made_by_timers:
             raise InvalidRequest(f"group: there is no group '{name}'; create it first")
         try:
-            await self._put(caller, name, self._new(caller.tenant, name))
+            group = self._new(caller.tenant, name)
+            await self._put(caller, name, self._kept(caller, name), group)
         except Conflict:
             if self._rules.group(caller.tenant, name) is None:  # else somebody else was faster
                 raise
+        else:
+            await self._note(caller, "group.create", group, details={"by": "its first timer"})
 
     # For users --------------------------------------------------------------------------------
 
@@ -111,15 +115,20 @@ class Groups:
         old = self._rules.group(caller.tenant, name)
         if must_be_new and (old is not None or name == DEFAULT_GROUP):
             raise Conflict(f"name: there is a group '{name}' already")
+        kept = self._kept(caller, name)
         is_new = old is None and name != DEFAULT_GROUP
         if old is None:
             old = self._new(caller.tenant, name)
             if body.num_shards not in {UNSET, old.num_shards}:
+                if name == DEFAULT_GROUP:  # timers are made in it without asking for its record
+                    raise InvalidRequest(
+                        f"num_shards: is {old.num_shards} in the default group, as in the database"
+                    )
                 old = await self._with_shards(old, int(body.num_shards or 0))
         elif body.num_shards not in {UNSET, old.num_shards}:
             raise InvalidRequest(f"num_shards: is {old.num_shards} for ever in this group")
         new = self._changed(old, body)
-        await self._put(caller, name, new)
+        await self._put(caller, name, kept, new)
         await self._note(caller, "group.create" if is_new else "group.update", new)
         return new, is_new
 
@@ -133,9 +142,10 @@ class Groups:
             if group.resuming is not None:
                 raise Conflict("group: it is being resumed just now; try again in a moment")
             now = self._clock.now()
+            kept = self._kept(caller, name)
             group = replace(group, paused_at=now, resumed_at=None, updated_at=now)
-            await self._put(caller, name, group)
-            await self._note(caller, "group.pause", group)
+            await self._put(caller, name, kept, group)
+        await self._note(caller, "group.pause", group)
         return group, await until_all_obey(self._store, self._clock, self._rules.revision)
 
     async def resumed(self, caller: Caller, name: str, action: str) -> tuple[Group, bool]:
@@ -147,8 +157,9 @@ class Groups:
         if not group.is_paused:
             raise Conflict("group: it is not paused")
         now = self._clock.now()
+        kept = self._kept(caller, name)
         group = replace(group, resumed_at=now, resuming=action, updated_at=now)
-        await self._put(caller, name, group)
+        await self._put(caller, name, kept, group)
         await self._note(caller, "group.resume", group, details={"on_resume": group.on_resume})
         return group, await until_all_obey(self._store, self._clock, self._rules.revision)
 
@@ -156,12 +167,11 @@ class Groups:
         """Note that the action has seen to all that fell due while the group was paused."""
         while True:
             await self._rules.look()
-            group = self._rules.groups.find(name_of(tenant, name))
-            if group is None or group.resuming != action:
+            kept = self._rules.groups.kept(name_of(tenant, name))
+            if kept is None or kept.document.resuming != action:
                 return
-            if await self._rules.put(
-                self._rules.groups, name_of(tenant, name), replace(group, resuming=None)
-            ):
+            new = replace(kept.document, resuming=None)
+            if await self._rules.put(self._rules.groups, name_of(tenant, name), kept, new):
                 return
 
     async def delete(self, caller: Caller, name: str) -> None:
@@ -170,7 +180,8 @@ class Groups:
         if name == DEFAULT_GROUP:
             raise Conflict("group: the default group is always there")
         now = self._clock.now()
-        await self._put(caller, name, replace(group, deleted_at=now, updated_at=now))
+        kept = self._kept(caller, name)
+        await self._put(caller, name, kept, replace(group, deleted_at=now, updated_at=now))
         await self._note(caller, "group.delete", group)
 
     # Inside -----------------------------------------------------------------------------------
@@ -262,15 +273,22 @@ class Groups:
         if (problem := self._sender.problem(callback)) is not None:
             raise InvalidRequest(problem.removeprefix("callback."))
 
-    async def _put(self, caller: Caller, name: str, group: Group) -> None:
-        is_known = self._rules.groups.find(name_of(caller.tenant, name)) is not None
-        mine = sum(
-            each.tenant == caller.tenant and each.deleted_at is None for each in self._rules.groups
-        )
-        if not is_known and mine >= MOST_GROUPS:
-            raise Conflict(f"group: a tenant has at most {MOST_GROUPS} groups; delete some")
-        if not await self._rules.put(self._rules.groups, name_of(caller.tenant, name), group):
+    def _kept(self, caller: Caller, name: str) -> Kept[Group] | None:
+        return self._rules.groups.kept(name_of(caller.tenant, name))
+
+    async def _put(self, caller: Caller, name: str, old: Kept[Group] | None, group: Group) -> None:
+        if old is None or old.document.deleted_at is not None:
+            self._check_room(caller.tenant)
+        if not await self._rules.put(self._rules.groups, name_of(caller.tenant, name), old, group):
             raise Conflict("group: somebody else has changed it meanwhile; look at it again")
+
+    def _check_room(self, tenant: str) -> None:
+        """Refuse another group where there are many, or many names that were used once."""
+        mine = [each for each in self._rules.groups if each.tenant == tenant]
+        if sum(each.deleted_at is None for each in mine) >= MOST_GROUPS:
+            raise Conflict(f"group: a tenant has at most {MOST_GROUPS} groups; delete some")
+        if len(mine) >= MOST_NAMES:
+            raise Conflict(f"group: a tenant has at most {MOST_NAMES} names of groups, ever")
 
     async def _note(
         self, caller: Caller, action: str, group: Group, details: dict[str, object] | None = None

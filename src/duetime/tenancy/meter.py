@@ -8,12 +8,14 @@ within what can happen between two heartbeats; docs/tenants.md says how much tha
 Who has no quota is not metered at all.
 """
 
+import asyncio
 import math
 from collections import Counter
+from heapq import nlargest
 from typing import NamedTuple
 
-from duetime.clock import Clock
-from duetime.errors import Forbidden, TooManyRequests
+from duetime.clock import Clock, time_limit
+from duetime.errors import Forbidden, StoreUnavailable, TooManyRequests, Unavailable
 from duetime.model import FINISHED, Timer
 from duetime.nodes import NodeRecord
 from duetime.stores import Store
@@ -36,6 +38,11 @@ SOONEST_REST = 20  # before a timer is refused, if counting took so little that 
 MOST_REFUSALS = 20
 HOLD_FOR = 0.25
 
+# Names of which a node tells the others: heartbeats must stay small, whoever sets however many
+# quotas. Of those beyond, each node knows only its own part.
+MOST_TOLD = 100
+
+LONGEST_COUNT = 20.0  # seconds that anybody waits for a count
 NEXT_LOOK = 5.0  # seconds after which timers that wait may have become fewer
 
 
@@ -59,6 +66,9 @@ class Meter:
         self._others: dict[str, NodeRecord] = {}
         self._growth: dict[str, int] = {}
         self._counted: dict[str, Counted] = {}
+        self._counting: dict[str, asyncio.Task[dict[str, dict[str, int]]]] = {}
+        self._counters: dict[str, asyncio.Event] = {}
+        self._rests_until = -math.inf
 
     # Before a timer is made -------------------------------------------------------------------
 
@@ -106,10 +116,11 @@ class Meter:
         self._take(limits)
         self._grow(timer, int(old is None))
 
-    def withdraw(self, timer: Timer) -> None:
-        """Note that a timer that was let in was not made: there was one already, or it failed."""
+    def withdraw(self, *timers: Timer) -> None:
+        """Note that timers that were let in were not made: they were there, or something failed."""
         if self._rules.limited:
-            self._grow(timer, -1)
+            for timer in timers:
+                self._grow(timer, -1)
 
     def _take(self, limits: list[tuple[str, Quotas]]) -> None:
         now = self._clock.monotonic()
@@ -129,9 +140,9 @@ class Meter:
     async def _check_pending(self, name: str, most: int) -> None:
         counted = self._counted.get(name)
         if counted is None or (self._waiting(name, counted) >= most and self._may_count(counted)):
-            await self._count(name.partition("/")[0])
-            counted = self._counted[name]
-        if (waiting := self._waiting(name, counted)) >= most:
+            await self._count_together(_tenant_in(name))
+            counted = self._counted.get(name)
+        if counted is not None and (waiting := self._waiting(name, counted)) >= most:
             raise TooManyRequests(
                 f"pending: {_whose(name)} may have {most} timers waiting, and has {waiting}; "
                 "more are possible when some have fired or are canceled",
@@ -167,13 +178,25 @@ class Meter:
     def demand(self) -> dict[str, float]:
         """How many timers per second are asked of this node, for each that is limited."""
         now = self._clock.monotonic()
-        return {
-            name: rate for name, bucket in self._buckets.items() if (rate := bucket.demand(now)) > 0
-        }
+        rates = {name: bucket.demand(now) for name, bucket in self._buckets.items()}
+        busiest = nlargest(MOST_TOLD, rates, key=rates.__getitem__)
+        return {name: rates[name] for name in busiest if rates[name] > 0}
 
     def growth(self) -> dict[str, int]:
-        """By how much those that wait have grown through this node since it came."""
-        return self._growth.copy()
+        """By how much those that wait have grown through this node since it came.
+
+        Where there are too many, those are told that are nearest to their limits.
+        """
+        if len(self._growth) <= MOST_TOLD:
+            return self._growth.copy()
+        nearest = nlargest(MOST_TOLD, self._growth, key=self._fullness)
+        return {name: self._growth[name] for name in nearest}
+
+    def _fullness(self, name: str) -> float:
+        counted, most = self._counted.get(name), self._rules.limited.get(name, UNLIMITED).pending
+        if counted is None or most is None:
+            return 0.0
+        return self._waiting(name, counted) / max(most, 1)
 
     def hear(self, others: dict[str, NodeRecord]) -> None:
         """Take note of what the other nodes tell."""
@@ -197,17 +220,16 @@ class Meter:
 
     async def step(self) -> float:
         """Count anew where that is due."""
-        now = self._clock.monotonic()
-        tenants = {
-            name.partition("/")[0]
-            for name, quotas in self._rules.limited.items()
-            if quotas.pending is not None
-        }
-        for tenant in tenants:
-            known = [each for name, each in self._counted.items() if _is_of(name, tenant)]
-            oldest = min(known, key=lambda counted: counted.at, default=None)
-            if oldest is None or now >= oldest.at + max(COUNT_EVERY, COUNT_REST * oldest.took):
-                await self._count(tenant)
+        began_at = self._clock.monotonic()
+        limited = self._rules.limited
+        if began_at >= self._rests_until:
+            tenants = {
+                _tenant_in(name) for name, each in limited.items() if each.pending is not None
+            }
+            for tenant in tenants:
+                await self._count_together(tenant)
+            took = self._clock.monotonic() - began_at
+            self._rests_until = began_at + took + max(COUNT_EVERY, COUNT_REST * took)
         for name in [name for name in self._counted if name not in self._rules.limited]:
             del self._counted[name]
             self._growth.pop(name, None)
@@ -222,28 +244,62 @@ class Meter:
             return None
         return bucket.rate + sum(other.demand.get(name, 0.0) for other in self._others.values())
 
+    async def counts(self, tenant: str) -> dict[str, dict[str, int]]:
+        """How many timers a tenant has, by group and status; who asks at once shares the answer."""
+        counting = self._counting.get(tenant)
+        if counting is None:
+            counting = self._counting[tenant] = asyncio.create_task(self._by_group(tenant))
+            counting.add_done_callback(lambda _: self._counting.pop(tenant, None))
+        try:
+            async with time_limit(self._clock, LONGEST_COUNT):
+                return await asyncio.shield(counting)
+        except TimeoutError:
+            raise Unavailable(
+                f"the timers could not be counted within {LONGEST_COUNT:g} s"
+            ) from None
+        except StoreUnavailable as error:
+            raise Unavailable(f"the timers could not be counted: {error}") from None
+
+    async def _by_group(self, tenant: str) -> dict[str, dict[str, int]]:
+        counts: dict[str, dict[str, int]] = {}
+        for group, status, timers in await self._store.count(tenant):
+            counts.setdefault(group, {})[status.value] = timers
+        return counts
+
+    async def _count_together(self, tenant: str) -> None:
+        """Count anew, once for all who want to know it just now."""
+        if (ended := self._counters.get(tenant)) is not None:
+            await self._clock.wait(ended, LONGEST_COUNT)
+            return
+        self._counters[tenant] = ended = asyncio.Event()
+        try:
+            await self._count(tenant)
+        finally:
+            del self._counters[tenant]
+            ended.set()
+
     async def _count(self, tenant: str) -> None:
         began_at = self._clock.monotonic()
         growth = {"": dict(self._growth)} | {
             node: other.growth for node, other in self._others.items()
         }
         by_group = Counter[str]()
-        for group, status, timers in await self._store.count(tenant):
-            if status not in FINISHED:
-                by_group[group] += timers
+        for group, counts in (await self.counts(tenant)).items():
+            by_group[group] = sum(n for status, n in counts.items() if status not in FINISHED)
         took = self._clock.monotonic() - began_at
         for name in self._rules.limited:
-            if _is_of(name, tenant):
+            if _tenant_in(name) == tenant:
                 group = name.partition("/")[2]
                 count = by_group[group] if group else by_group.total()
                 grown = {node: each.get(name, 0) for node, each in growth.items()}
                 self._counted[name] = Counted(count, grown, began_at + took, took)
 
     def _waiting(self, name: str, counted: Counted) -> int:
-        grown = {"": self._growth.get(name, 0)} | {
-            node: other.growth.get(name, 0) for node, other in self._others.items()
-        }
-        since = sum(grown[node] - counted.growth.get(node, 0) for node in grown)
+        before = counted.growth
+        since = self._growth.get(name, 0) - before.get("", 0)
+        for node, other in self._others.items():
+            was = before.get(node, 0)
+            since += other.growth.get(name, was) - was  # who tells nothing of it has not grown
         return max(counted.waiting + since, 0)
 
     def _bucket(self, name: str, most: float, now: float) -> Bucket:
@@ -272,8 +328,8 @@ def _too_fast(name: str, most: float, bucket: Bucket, now: float) -> TooManyRequ
     )
 
 
-def _is_of(name: str, tenant: str) -> bool:
-    return name.partition("/")[0] == tenant
+def _tenant_in(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _whose(name: str) -> str:

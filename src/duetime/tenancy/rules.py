@@ -3,18 +3,20 @@
 They are small documents in the store, which every node keeps in memory. Beside them the store has
 a revision of each kind, raised with every change: that is all that is read with each heartbeat, and
 whatever has a new revision is read anew. A change is acknowledged once its revision is raised, so a
-node that has seen the revision has seen the change. ``members.py`` writes the revision that a node
-goes by into its record: whoever must know that all nodes obey, waits for that.
+node that has seen the revision has seen the change. ``members.py`` writes the revision of the
+groups that a node goes by into its record: whoever must know that all nodes obey, waits for that.
 """
 
 import asyncio
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from duetime.clock import Clock
+from duetime.errors import StoreError
 from duetime.stores import News, Record, Store
 from duetime.tenancy import api_key, group, tenant
 from duetime.tenancy.api_key import ApiKey
@@ -44,6 +46,7 @@ class Shelf(Generic[DocumentT]):
     def __init__(self, kind: str, type_: type[DocumentT]) -> None:
         self.kind = kind
         self.revision = -1
+        self.is_doubtful = True  # what is kept may not be what is stored, whatever the revision
         self._decoder: msgspec.json.Decoder[DocumentT] = msgspec.json.Decoder(type_)
         self._kept: dict[str, Kept[DocumentT]] = {}
 
@@ -63,8 +66,11 @@ class Shelf(Generic[DocumentT]):
     def __iter__(self) -> Iterator[DocumentT]:
         return iter([kept.document for kept in self._kept.values()])
 
-    def fill(self, records: list[Record]) -> None:
-        """Have exactly these; what has not changed stays the object that it was."""
+    def fill(self, records: list[Record]) -> bool:
+        """Have exactly these; tells whether that changes anything.
+
+        What has not changed stays the object that it was.
+        """
         before = self._kept
         self._kept = {}
         for record in records:
@@ -72,6 +78,8 @@ class Shelf(Generic[DocumentT]):
             if kept is None or kept.record != record:
                 kept = Kept(record, self._decoder.decode(record.data))
             self._kept[record.name] = kept
+        self.is_doubtful = False
+        return self._kept != before
 
 
 class Rules:
@@ -84,7 +92,7 @@ class Rules:
         self.keys = Shelf(api_key.KIND, ApiKey)
         self.groups = Shelf(group.KIND, Group)
         self._shelves: tuple[Shelf[Any], ...] = (self.tenants, self.keys, self.groups)
-        self.revision = 0  # of everything together
+        self.revision = 0  # of the groups: what nodes must be seen to obey
         self._looked_at = -math.inf  # when the last look was begun
         self._read_at = -math.inf  # when everything was read, whatever the revisions said
         self._look = asyncio.Lock()
@@ -101,27 +109,44 @@ class Rules:
         """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""
         return self._held.get((tenant, name)) if self._held else None
 
-    async def look(self) -> None:
-        """Make sure that all is known that was acknowledged before this was asked."""
+    async def look(self, *, anew: bool = False) -> None:
+        """Make sure that all is known that was acknowledged before this was asked.
+
+        ``anew``: also what was written and not acknowledged, because its node failed on the way.
+        """
         asked_at = self._clock.monotonic()
         async with self._look:
-            if self._looked_at <= asked_at:  # else somebody else has looked since
-                await self._read()
+            if anew or self._looked_at <= asked_at:  # else somebody else has looked since
+                await self._read(anew=anew)
 
-    async def _read(self) -> None:
+    async def _read(self, *, anew: bool) -> None:
         began_at = self._clock.monotonic()
         records = await self._store.records(REVISIONS)
         revisions = {record.name: record.version for record in records}
-        is_time = began_at >= self._read_at + READ_ANEW_EVERY
+        is_time = anew or began_at >= self._read_at + READ_ANEW_EVERY
+        has_news = False
         for shelf in self._shelves:
             revision = revisions.get(shelf.kind, 0)
-            if is_time or revision != shelf.revision:
-                shelf.fill(await self._store.records(shelf.kind))
+            if is_time or shelf.is_doubtful or revision != shelf.revision:
+                is_other = shelf.fill(await self._store.records(shelf.kind))
+                has_news = has_news or is_other
+                if is_other and revision == shelf.revision:
+                    # Somebody wrote it and failed before they could tell: the others must know.
+                    await self._raise_revision(shelf.kind)
                 shelf.revision = revision
+        if has_news:
+            self._sort()
+        self.revision = self.groups.revision
+        self._looked_at = began_at
+        if is_time:
+            self._read_at = began_at
+
+    def _sort(self) -> None:
+        """Note which groups are held, and who has quotas: both are asked for again and again."""
         self._held = {
             (each.tenant, each.name): each
             for each in self.groups
-            if each.is_paused or each.resuming is not None
+            if each.deleted_at is None and (each.is_paused or each.resuming is not None)
         }
         self.limited = {
             kept.record.name: kept.document.quotas
@@ -129,30 +154,32 @@ class Rules:
             for kept in shelf.all()
             if kept.document.quotas != UNLIMITED and kept.document.deleted_at is None
         }
-        self.revision = sum(shelf.revision for shelf in self._shelves)
-        self._looked_at = began_at
-        if is_time:
-            self._read_at = began_at
 
-    async def put(self, shelf: Shelf[DocumentT], name: str, new: DocumentT | None) -> bool:
-        """Write a document in the place of the one that is known, or of none; tell whether it was.
+    async def put(
+        self,
+        shelf: Shelf[DocumentT],
+        name: str,
+        old: Kept[DocumentT] | None,
+        new: DocumentT | None,
+    ) -> bool:
+        """Write a document in the place of the one that was read, or of none; tell whether it was.
 
         When it answers, everybody who looks from now on sees it.
         """
-        kept = shelf.kept(name)
-        old = None if kept is None else kept.record
         record = None
         if new is not None:
-            version = 1 if old is None else old.version + 1
+            version = 1 if old is None else old.record.version + 1
             data = msgspec.json.encode(new)
             record = Record(kind=shelf.kind, name=name, version=version, data=data)
-        is_written = await self._store.put_record(old, record)
+        shelf.is_doubtful = True  # until it has been read again, whatever comes of this
+        is_written = await self._store.put_record(None if old is None else old.record, record)
         if is_written:
             await self._raise_revision(shelf.kind)
         await self.look()
         if is_written:
             self.on_change()
-            await self._store.announce(News(is_about_rules=True))
+            with suppress(StoreError):  # news are hints
+                await self._store.announce(News(is_about_rules=True))
         return is_written
 
     async def _raise_revision(self, kind: str) -> None:

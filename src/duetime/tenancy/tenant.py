@@ -16,5 +16,5 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     quotas: Quotas = UNLIMITED
     created_at: Millis
     updated_at: Millis
-    # Gone, but for its name: whoever comes next under it would find what it left.
+    # Gone, but for its name, which nobody gets again: they would find what it left.
     deleted_at: Millis | None = None

@@ -7,16 +7,13 @@ from msgspec.structs import replace
 from duetime.auditing import Audit
 from duetime.clock import Clock
 from duetime.errors import Conflict, NotFound
-from duetime.model import DEFAULT_TENANT
+from duetime.model import DEFAULT_TENANT, FINISHED
 from duetime.stores import Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenant import Tenant
-
-# Statuses of timers that still want something.
-WAITING = frozenset({"pending", "executing", "paused"})
 
 
 class Tenants:
@@ -35,8 +32,8 @@ class Tenants:
         before = self._rules.tenants.find(body.name)
         if body.name == DEFAULT_TENANT or (before is not None and before.deleted_at is None):
             raise Conflict(f"name: there is a tenant '{body.name}' already")
-        if before is not None:  # whoever took that away may have died in the middle of it
-            await self._clear(body.name)
+        if before is not None:  # whoever comes next would read what that one left
+            raise Conflict(f"name: there was a tenant '{body.name}'; no other one gets its name")
         tenant = Tenant(
             name=body.name,
             title=body.title,
@@ -44,7 +41,7 @@ class Tenants:
             created_at=now,
             updated_at=now,
         )
-        if not await self._rules.put(self._rules.tenants, body.name, tenant):
+        if not await self._rules.put(self._rules.tenants, body.name, None, tenant):
             raise Conflict(f"name: somebody else is creating the tenant '{body.name}'")
         await self._note(caller, "tenant.create", tenant)
         return tenant
@@ -72,13 +69,14 @@ class Tenants:
     async def update(self, caller: Caller, name: str, body: UpdateTenant) -> Tenant:
         """Change a tenant."""
         old = await self.get(caller, name)
+        kept = self._rules.tenants.kept(name)
         changes: dict[str, object] = {"updated_at": self._clock.now()}
         if body.title is not UNSET:
             changes["title"] = body.title
         if body.quotas is not UNSET:
             changes["quotas"] = changed_quotas(old.quotas, body.quotas)
         new = replace(old, **changes)
-        if not await self._rules.put(self._rules.tenants, name, new):
+        if not await self._rules.put(self._rules.tenants, name, kept, new):
             raise Conflict("tenant: somebody else has changed it meanwhile; look at it again")
         await self._note(caller, "tenant.update", new, details={"quotas": _shown(new.quotas)})
         return new
@@ -89,7 +87,7 @@ class Tenants:
         if name == DEFAULT_TENANT:
             raise Conflict("tenant: the default tenant is always there")
         waiting = sum(
-            each.timers for each in await self._store.count(name) if each.status in WAITING
+            each.timers for each in await self._store.count(name) if each.status not in FINISHED
         )
         if waiting:
             raise Conflict(
@@ -98,22 +96,19 @@ class Tenants:
             )
         now = self._clock.now()
         rules = self._rules
-        if not await rules.put(rules.tenants, name, replace(old, updated_at=now, deleted_at=now)):
+        kept_tenant = rules.tenants.kept(name)
+        # The tenant last: who repeats this after a failure finds what is still to be done.
+        for key in rules.keys.all():
+            if key.document.tenant == name:
+                await rules.put(rules.keys, key.document.id, key, None)
+        for group in rules.groups.all():
+            if group.document.tenant == name and group.document.deleted_at is None:
+                gone = replace(group.document, deleted_at=now, updated_at=now)
+                await rules.put(rules.groups, group.record.name, group, gone)
+        deleted = replace(old, updated_at=now, deleted_at=now)
+        if not await rules.put(rules.tenants, name, kept_tenant, deleted):
             raise Conflict("tenant: somebody else has changed it meanwhile; look at it again")
-        await self._clear(name)
         await self._note(caller, "tenant.delete", old)
-
-    async def _clear(self, name: str) -> None:
-        """Take away the keys and the groups of a tenant that is gone."""
-        rules = self._rules
-        now = self._clock.now()
-        for key in rules.keys:
-            if key.tenant == name:
-                await rules.put(rules.keys, key.id, None)
-        for group in rules.groups:
-            if group.tenant == name and group.deleted_at is None:
-                gone = replace(group, deleted_at=now, updated_at=now)
-                await rules.put(rules.groups, f"{name}/{group.name}", gone)
 
     async def _note(
         self, caller: Caller, action: str, tenant: Tenant, details: dict[str, object] | None = None
