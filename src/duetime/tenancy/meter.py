@@ -12,6 +12,7 @@ import asyncio
 import math
 from collections import Counter
 from heapq import nlargest
+from random import random
 from typing import NamedTuple
 
 from duetime.clock import Clock, time_limit
@@ -33,10 +34,10 @@ COUNT_EVERY = 10.0
 COUNT_REST = 50
 SOONEST_REST = 20  # before a timer is refused, if counting took so little that it may be asked for
 
-# Who is refused so many times in a second gets the next answers so many seconds late: whoever asks
-# again as soon as they are refused would else keep a node busy with refusals.
-MOST_REFUSALS = 20
-HOLD_FOR = 0.25
+# Who is refused so many times in a second gets the next answers so many seconds late, or up to
+# twice that: whoever asks again as soon as they are refused would else keep a node busy with it.
+MOST_REFUSALS = 10
+HOLD_FOR = 0.5
 
 # Names of which a node tells the others: heartbeats must stay small, whoever sets however many
 # quotas. Of those beyond, each node knows only its own part.
@@ -324,7 +325,8 @@ def _too_fast(name: str, most: float, bucket: Bucket, now: float) -> TooManyRequ
         f"creates_per_second: {_whose(name)} may create {most:g} timers per second; "
         f"try again in {max(math.ceil(wait), 1)} s",
         wait,
-        hold_for=HOLD_FOR if bucket.refuse(now) > MOST_REFUSALS else 0.0,
+        # At a time of its own each, so that they do not come back all at once.
+        hold_for=HOLD_FOR * (1 + random()) if bucket.refuse(now) > MOST_REFUSALS else 0.0,  # noqa: S311
     )
 
 
