@@ -1,7 +1,6 @@
 """Tenants: made, changed and taken away by the operator."""
 
 import pytest
-from msgspec.structs import replace
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.memory import MemoryStore
@@ -105,21 +104,6 @@ class BreakingStore(FlakyStore):
             raise StoreUnavailable("as told")
         self.left -= self.left > 0
         return await self.store.put_record(old, new)
-
-
-@pytest.mark.promise("tenants-apart")
-async def test_a_deletion_that_was_cut_short(api: Api):
-    """Keys that were left open nothing, not even for whoever has the name next; groups likewise."""
-    key = await api.make_key("acme")
-    await api.call("PUT", "/groups/left", {}, key=key)
-    rules = api.service.rules
-    gone = replace(rules.tenants.find("acme"), deleted_at=api.clock.now())
-    assert await rules.put(rules.tenants, "acme", gone)  # and then its node was gone
-    assert (await api.call("GET", "/timers", key=key)).summary == (401, 4, "unauthorized")
-    assert (await api.post("/tenants", {"name": "acme"})).status == 201
-    assert (await api.call("GET", "/timers", key=key)).summary == (401, 4, "unauthorized")
-    groups = await api.call("GET", "/groups", headers={"X-Tenant-ID": "acme"})
-    assert [group["name"] for group in groups.data["groups"]] == ["default"]
 
 
 @pytest.mark.parametrize(
