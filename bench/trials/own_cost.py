@@ -18,6 +18,7 @@ from duetime.service import Service
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.rules import Rules
 from duetime.testing import FakeClock, RecordingSender
 
 ROUNDS = 40
@@ -64,6 +65,7 @@ async def creating(folder: str) -> tuple[float, float]:
         return await spent(asyncio.gather(*made), AT_ONCE)
 
     figures = await least(batch), await least(one_by_one)
+    await service.close()
     await store.close()
     return figures
 
@@ -71,10 +73,12 @@ async def creating(folder: str) -> tuple[float, float]:
 async def fired() -> float:
     """From the agenda to the row: taken, claimed, sent and written down."""
     clock, store, sender = FakeClock(), MemoryStore(), RecordingSender()
-    engine = Engine("bench", store, sender, clock, target_concurrency=IN_BATCH)
+    rules = Rules(store, clock)
+    engine = Engine("bench", store, sender, clock, target_concurrency=IN_BATCH, rules=rules)
     await engine.members.step()
-    service = Service(store, sender, clock, engine=engine)
+    service = Service(store, sender, clock, engine=engine, rules=rules)
     await service.create_many(OPERATOR, bodies(DUE, "1s"), count=DUE, size=600_000)
+    await service.close()
     await engine.reader.step()
     clock.advance(1_500)
 
