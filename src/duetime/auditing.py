@@ -50,7 +50,7 @@ class Audit:
         self._notes = Batcher(self._write, clock, admission)
         self._gathered: list[AuditLine] = []
         self._last_at: Millis = 0
-        self._nth = 0
+        self._nth: dict[str, int] = {}  # lines of each tenant since then
         self._writing: asyncio.Task[None] | None = None
 
     @property
@@ -129,11 +129,13 @@ class Audit:
         details: dict[str, object] | None,
     ) -> AuditLine:
         now = self._clock.now()
-        # What is done within one millisecond is told in the order in which it was done here.
-        self._nth = self._nth + 1 if now == self._last_at else 0
-        self._last_at = now
+        # What is done within one millisecond is told in the order in which it was done here. Each
+        # tenant has its own count: a line must not tell what others do meanwhile.
+        if now != self._last_at:
+            self._last_at, self._nth = now, {}
+        nth = self._nth[caller.tenant] = self._nth.get(caller.tenant, -1) + 1
         return AuditLine(
-            id=ids.new_id(now, min(self._nth, ids.SHARDS - 1)),
+            id=ids.new_id(now, min(nth, ids.SHARDS - 1)),
             tenant=caller.tenant,
             at=now,
             actor=caller.name,

@@ -108,6 +108,25 @@ async def everything(api: Api):
             yield record.data
 
 
+@pytest.mark.promise("no-secret")
+async def test_a_key_in_the_wrong_place_is_not_repeated(acme: Api):
+    """An error that quotes what was sent leaves the secret out: others may read errors."""
+    key = await acme.make_key("acme")
+    shown = key[:20] + "***"
+    for body, message in (
+        ({key: 1}, f"{shown}: unknown field"),
+        ({"name": "n", "role": key}, f"role: '{shown}' is not one of the known values"),
+        ({"name": "n", "role": f"a{key}-b"}, None),
+    ):
+        answer = await acme.call("POST", KEYS, body, key=key)
+        assert answer.status == 400
+        assert message is None or answer.message == message
+        assert key[20:] not in answer.body.decode()
+    batch = {"timers": [timer_body(**{key: 1})]}
+    [item] = (await acme.call("POST", "/timers/batch", batch, key=key)).data["timers"]
+    assert item["message"] == f"{shown}: unknown field"
+
+
 async def test_two_keys_are_valid_while_one_is_rotated(acme: Api):
     """The new one is good for the same; the old one ends when it was told to."""
     key = await acme.make_key("acme", "write", groups=["a"], expires_in="90d")

@@ -10,6 +10,7 @@ import pytest
 
 from duetime.cli import main
 from tests.fake_service import KEY, FakeService
+from tests.outputs import OUTPUTS, HeardProcess
 
 PROGRAM = [sys.executable, "-c", "import sys; from duetime.cli import main; sys.exit(main())"]
 
@@ -77,12 +78,10 @@ def spawn() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*argv: str, **env: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [*PROGRAM, *argv],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **env},
+        settings = {**os.environ, **env}
+        OUTPUTS.keep_settings(settings)
+        process = HeardProcess(
+            [*PROGRAM, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings
         )
         started.append(process)
         return process

@@ -10,6 +10,7 @@ import pytest
 from duetime.cli.devkey import read_key
 from duetime.client import Client, ServiceError
 from tests.cli.conftest import PROGRAM
+from tests.outputs import OUTPUTS, HeardProcess
 from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -22,8 +23,8 @@ class Node:
         self.receiver = f"http://127.0.0.1:{self.port + 1}"
         self.directory = directory
         command = [*PROGRAM, "dev", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        self.process = HeardProcess(
+            command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self.wait_for("listens on")
         self.key = read_key(directory / "data" / "duetime.key")
@@ -132,6 +133,7 @@ def test_a_tenant_from_its_making_to_its_end(node):
     made = node.run("key", "create", "ci", "--role", "admin", "--tenant", "acme")
     key = made.stdout.strip()
     assert key.startswith("dt_")
+    OUTPUTS.keep_key(key)
     assert made.stderr.endswith("is never shown again.\n")
     mine = ("--api-key", key)
     assert node.run("group", "set", "carts", "--timeout", "5s", *mine).returncode == 0
@@ -143,6 +145,7 @@ def test_a_tenant_from_its_making_to_its_end(node):
     named = ("--tenant", "acme", *mine)
     rotated = node.run("key", "rotate", key, "--valid-for", "1h", *named).stdout.strip()
     assert rotated.startswith("dt_")
+    OUTPUTS.keep_key(rotated)
     assert rotated != key
     assert node.run("key", "list", *named).stdout.count(" ci ") == 2
     assert node.run("key", "revoke", key, *named).returncode == 0

@@ -22,6 +22,7 @@ from duetime.errors import (
     Unavailable,
     UnsupportedQuery,
 )
+from duetime.tenancy import api_key
 
 log = logging.getLogger("duetime.api")
 
@@ -93,7 +94,9 @@ def failure(error: Exception) -> Reply:
     """The answer to a request that failed."""
     for type_, status, code in _ANSWERS:
         if isinstance(error, type_):
-            return Reply(status, str(error), code=code, headers=_retry_after(error, code))
+            # It may quote what was sent, and some send their key in the wrong place.
+            message = api_key.hidden(str(error))
+            return Reply(status, message, code=code, headers=_retry_after(error, code))
     log.error("a request failed unexpectedly", exc_info=error)
     return Reply(500, "unexpected error; the server's log tells more", code=Code.UNEXPECTED)
 

@@ -6,6 +6,7 @@ bits, which nobody can try out, and costs a request a microsecond.
 """
 
 import hmac
+import re
 import secrets
 from hashlib import sha256
 
@@ -18,6 +19,7 @@ KIND = "key"
 _MARK = "dt"
 _ID_BYTES = 8
 _SECRET_BYTES = 32
+_SECRET = re.compile(rf"(?<={_MARK}_[0-9a-f]{{{2 * _ID_BYTES}}}_)[\w-]+")
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,6 +63,11 @@ def new_text(id_: str) -> str:
 def digest_of(text: bytes) -> str:
     """What is stored of a key's text."""
     return sha256(text).hexdigest()
+
+
+def hidden(text: str) -> str:
+    """A text without the secrets of the keys in it."""
+    return _SECRET.sub("***", text) if f"{_MARK}_" in text else text
 
 
 def id_in(text: bytes) -> str | None:

@@ -263,7 +263,7 @@ class Meter:
 
     async def _by_group(self, tenant: str) -> dict[str, dict[str, int]]:
         counts: dict[str, dict[str, int]] = {}
-        for group, status, timers in await self._store.count(tenant):
+        for group, status, timers in sorted(await self._store.count(tenant)):
             counts.setdefault(group, {})[status.value] = timers
         return counts
 
