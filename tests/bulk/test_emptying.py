@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from duetime import model
 from duetime.bulk.emptying import LONGEST
-from duetime.errors import Unavailable
+from duetime.errors import NotFound, Unavailable
 from duetime.model import Kind, Outcome, Status
 from duetime.requests import CreateTimer
 from duetime.retry import RetryPolicy
@@ -218,3 +218,15 @@ async def test_more_than_can_be_looked_through(desk: Desk, monkeypatch):
     assert read == [None, *((place, "x") for place in range(1, MOST_PAGES))]
     with pytest.raises(Unavailable, match="num_shards: there are so many timers"):
         await desk.service.groups.put(OPERATOR, "h", PutGroup(num_shards=7))
+
+
+async def test_only_the_one_that_is_meant_is_deleted(desk: Desk, clock: FakeClock):
+    """Also if it is made again in the very moment between the last look and the write."""
+    groups = desk.service.groups
+    first, _ = await groups.put(OPERATOR, "g", PutGroup())
+    await groups.delete(OPERATOR, "g", created_at=first.created_at)
+    clock.advance(1)
+    await groups.put(OPERATOR, "g", PutGroup())
+    with pytest.raises(NotFound):
+        await groups.delete(OPERATOR, "g", created_at=first.created_at)
+    assert await names(desk) == ["default", "g"]
