@@ -1,6 +1,7 @@
 """Pages of the audit: the lines that somebody asks for, a page or all of them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 
@@ -14,6 +15,14 @@ READ_AT_ONCE = 500
 
 # From a place and a limit, the lines of one tenant behind it in the order asked for.
 Read = Callable[[str | None, int], Awaitable[list[AuditLine]]]
+
+
+class Lines(Protocol):
+    """The lines of a tenant, as a store answers them."""
+
+    async def __call__(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]: ...
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,3 +110,26 @@ def _matches(line: AuditLine, caller: Caller, wanted: AuditFilter) -> bool:
             (wanted.group, line.group),
         )
     )
+
+
+class AuditReader:
+    """Reads the audit for callers."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def page(
+        self, caller: Caller, wanted: AuditFilter, place: str | None, limit: int
+    ) -> AuditPage:
+        """Some of what was done in a tenant."""
+        return await page(self._reading(caller, wanted), caller, wanted, place, limit)
+
+    def all(self, caller: Caller, wanted: AuditFilter) -> AsyncIterator[list[AuditLine]]:
+        """All of what was done in a tenant, some at a time."""
+        return all_lines(self._reading(caller, wanted), caller, wanted)
+
+    def _reading(self, caller: Caller, wanted: AuditFilter) -> Read:
+        async def read(place: str | None, limit: int) -> list[AuditLine]:
+            return await self._lines(caller.tenant, place, limit, descending=wanted.descending)
+
+        return read

@@ -6,34 +6,29 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from msgspec import UNSET
 
-from duetime import audit_pages, model
-from duetime.audit_line import AuditLine
-from duetime.audit_pages import AuditFilter, AuditPage
+from duetime import model
+from duetime.audit_pages import AuditReader
 from duetime.auditing import Audit
 from duetime.brake import Brake
 from duetime.bulk.action import Action
 from duetime.bulk.actions import Actions
 from duetime.bulk.group_actions import GroupActions
 from duetime.clock import Clock, Millis
+from duetime.creates import Answer, Creates
 from duetime.delivery import Sender
-from duetime.drafts import Drafts, fingerprint
+from duetime.drafts import Drafts
 from duetime.errors import (
     Conflict,
     DuetimeError,
-    Forbidden,
-    InvalidRequest,
     NotFound,
     PreconditionFailed,
     StoreError,
-    TooManyRequests,
     Unavailable,
 )
 from duetime.layout import Layout
@@ -45,22 +40,16 @@ from duetime.searching import Filter, Part, search
 from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.group import Group, name_of
+from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
-from duetime.tenancy.quotas import UNLIMITED
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import Tenants
-from duetime.tenancy.usage import GroupUsage, Usage
+from duetime.tenancy.usage import Usages
 from duetime.tenancy.uses import Uses
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
-
-BREATH = 100  # timers of a batch that are made before others are let in
-
-# What became of a create: the timer and whether it is new, or why there is none.
-Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
 
 
 class EngineView(Protocol):
@@ -140,25 +129,24 @@ class Service:
         )
         self._group_actions = GroupActions(store, clock, self.groups, self.actions)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
+        self._creates = Creates(
+            self._ledger,
+            clock,
+            drafts=self._drafts,
+            groups=self.groups,
+            meter=self.meter,
+            brake=self._brake,
+            audit=self.audit,
+            notice=self._notice,
+        )
+        self.usages = Usages(self.rules, self.meter, clock)
+        self.audit_reader = AuditReader(self._ledger.lines)
 
     # Creating ---------------------------------------------------------------------------------
 
     async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        self._ledger.check_creates()
-        await self.groups.make_sure_of(caller, body.group)
-        try:
-            timer = self._drafts.new(caller.tenant, body, self.clock.now())
-        except InvalidRequest:
-            if body.timer_id is not None:
-                [made] = await self._made_before(caller.tenant, [body])
-                if made is not None:
-                    return made, False
-            raise
-        answer = await self._insert(timer)
-        if answer[1]:
-            await self.audit.note_create(caller, "timer.create", timer.id, group=timer.group)
-        return answer
+        return await self._creates.create(caller, body)
 
     async def create_many(
         self,
@@ -168,43 +156,8 @@ class Service:
         count: int,
         size: int,
     ) -> list[Answer]:
-        """Create many timers; one timer's failure never stops the others.
-
-        So many of them, and of so many bytes: they are only looked at once there is room for all.
-        """
-        self.meter.check_batch(caller.tenant, None, count)
-        self.meter.check_pace(caller.tenant)
-        room = await self._ledger.room_for(count, size)
-        try:
-            drafts, answers = await self._drafted(caller, bodies)
-            timers = list(drafts.values())
-        except BaseException:
-            room.leave()
-            raise
-        try:
-            if timers:
-                await self._brake.slow(min(timer.execute_at for timer in timers))
-        except BaseException:
-            room.leave()
-            self.meter.withdraw(*timers)
-            raise
-        try:
-            stored = await self._ledger.insert_many(timers, room)
-        except BaseException:
-            self.meter.withdraw(*timers)
-            raise
-        for place, timer, existing in zip(drafts, timers, stored, strict=True):
-            answers[place] = self._created(timer, existing)
-        created = [each[0] for each in answers.values() if isinstance(each, tuple) and each[1]]
-        if created:
-            # One line for all of them: it says how many, and between which ids they lie.
-            await self.audit.note_create(
-                caller,
-                "timer.create_batch",
-                created[0].id,
-                details={"timers": len(created), "last": created[-1].id},
-            )
-        return [answers[place] for place in range(len(answers))]
+        """Create many timers, so many and of so many bytes; one's failure stops no other."""
+        return await self._creates.create_many(caller, bodies, count=count, size=size)
 
     async def put(
         self, caller: Caller, body: CreateTimer, if_match: int | None = None
@@ -219,11 +172,8 @@ class Service:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
                 with suppress(Conflict):  # somebody was faster: this one replaces theirs
-                    timer, is_new = await self._insert(fresh)
+                    timer, is_new = await self._creates.insert(caller, fresh)
                     if is_new:
-                        await self.audit.note_create(
-                            caller, "timer.create", timer.id, group=timer.group
-                        )
                         return timer, True
                 continue
             _check_version(old, if_match)
@@ -331,48 +281,6 @@ class Service:
         with suppress(StoreError):
             await self.uses.step()
 
-    async def usage(self, caller: Caller) -> Usage:
-        """How much a tenant has, and may have."""
-        counts = await self.meter.counts(caller.tenant)
-        tenant = self.rules.tenants.find(caller.tenant)
-        groups = {
-            name: GroupUsage(
-                timers=timers,
-                asked_for=self.meter.asked_for(name_of(caller.tenant, name)),
-                quotas=self.rules.limited.get(name_of(caller.tenant, name), UNLIMITED),
-            )
-            for name, timers in sorted(counts.items())
-            if caller.sees_group(name)
-        }
-        return Usage(
-            tenant=caller.tenant,
-            counted_at=self.clock.now(),
-            groups=groups,
-            # Who is for some groups only need not know how busy the others are.
-            asked_for=None if caller.groups else self.meter.asked_for(caller.tenant),
-            quotas=UNLIMITED if tenant is None else tenant.quotas,
-        )
-
-    async def audit_page(
-        self, caller: Caller, wanted: AuditFilter, place: str | None, limit: int
-    ) -> AuditPage:
-        """Some of what was done in a tenant."""
-        return await audit_pages.page(
-            self._reading_lines(caller, wanted), caller, wanted, place, limit
-        )
-
-    def audit_lines(self, caller: Caller, wanted: AuditFilter) -> AsyncIterator[list[AuditLine]]:
-        """All of what was done in a tenant, some at a time."""
-        return audit_pages.all_lines(self._reading_lines(caller, wanted), caller, wanted)
-
-    def _reading_lines(self, caller: Caller, wanted: AuditFilter) -> audit_pages.Read:
-        async def read(place: str | None, limit: int) -> list[AuditLine]:
-            return await self._ledger.lines(
-                caller.tenant, place, limit, descending=wanted.descending
-            )
-
-        return read
-
     # Health and nodes -------------------------------------------------------------------------
 
     async def ping(self) -> None:
@@ -391,86 +299,7 @@ class Service:
         """Which shards fall to whom, as this node sees it."""
         return {} if self._engine is None else self._engine.shares()
 
-    # Batches ----------------------------------------------------------------------------------
-
-    async def _drafted(
-        self, caller: Caller, bodies: Iterable[CreateTimer | DuetimeError]
-    ) -> tuple[dict[int, Timer], dict[int, Answer]]:
-        """By their places in the batch, the timers to write, and what is answered already."""
-        drafts: dict[int, Timer] = {}
-        answers: dict[int, Answer] = {}
-        refused: dict[int, CreateTimer] = {}
-        in_groups = Counter[str]()
-        for place, body in enumerate(bodies):
-            if place % BREATH == BREATH - 1:
-                await asyncio.sleep(0)  # so that others are not kept waiting by a large batch
-            if isinstance(body, DuetimeError):
-                answers[place] = body
-                continue
-            try:
-                await self.groups.make_sure_of(caller, body.group)
-                in_groups[body.group] += 1
-                self.meter.check_batch(caller.tenant, body.group, in_groups[body.group])
-                draft = self._drafts.new(caller.tenant, body, self.clock.now())
-                await self.meter.admit(draft)
-                drafts[place] = draft
-            except InvalidRequest as error:
-                answers[place] = error
-                if body.timer_id is not None:
-                    refused[place] = body
-            except (Conflict, Forbidden, TooManyRequests, Unavailable) as error:
-                answers[place] = error
-            except BaseException:
-                self.meter.withdraw(*drafts.values())
-                raise
-        made = await self._made_before(caller.tenant, list(refused.values()))
-        for place, timer in zip(refused, made, strict=True):
-            if timer is not None:
-                answers[place] = timer, False
-        return drafts, answers
-
-    async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
-        """For bodies with a timer_id, the timer that the very same one made, if one did.
-
-        A request that is repeated because its answer was lost may by then ask for the past.
-        """
-        if not bodies:
-            return []
-        locate = self.groups.locate
-        keys = [await locate(tenant, body.group, body.timer_id or "") for body in bodies]
-        found = await self._ledger.get_by_key(keys)
-        return [
-            timer if timer is not None and timer.fingerprint == fingerprint(body) else None
-            for body, timer in zip(bodies, found, strict=True)
-        ]
-
     # Writing ----------------------------------------------------------------------------------
-
-    async def _insert(self, timer: Timer) -> tuple[Timer, bool]:
-        await self.meter.admit(timer)
-        try:
-            await self._brake.slow(timer.execute_at)
-            answer = self._created(timer, await self._ledger.insert(timer))
-        except BaseException:
-            self.meter.withdraw(timer)  # it may be there all the same: the next count will tell
-            raise
-        if isinstance(answer, DuetimeError):
-            raise answer
-        return answer
-
-    def _created(self, timer: Timer, existing: Timer | Unavailable | None) -> Answer:
-        """What to say of a create, by what the ledger says of its key."""
-        if existing is None:
-            self._notice(timer)
-            return timer, True
-        self.meter.withdraw(timer)
-        if isinstance(existing, Unavailable):
-            return existing
-        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
-            return existing, False
-        return Conflict(
-            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
-        )
 
     async def _change(
         self,

@@ -106,6 +106,11 @@ async def test_one_line_for_a_batch(api: Api):
     [line] = (await api.get("/audit")).data["lines"]
     assert (line["action"], line["target"]) == ("timer.create_batch", made[0])
     assert line["details"] == {"timers": 3, "last": made[2]}
+    assert line["group"] == "default"
+    await api.post("/timers/batch", {"timers": [timer_body(), timer_body(group="g")]})
+    await api.service.audit.close()
+    line = (await api.get("/audit", action="timer.create_batch")).data["lines"][0]
+    assert line["group"] is None  # they are of several
 
 
 @pytest.mark.parametrize(

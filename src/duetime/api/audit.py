@@ -71,7 +71,7 @@ class Audit:
     """The operations on the audit."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self._reader = service.audit_reader
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -106,13 +106,13 @@ class Audit:
         place = read_cursor(given.cursor, str)
         if place is not None and not ids.is_id(place):
             raise InvalidRequest("cursor: is not one that this list gave out")
-        page = await self._service.audit_page(request.caller, _filter(given), place, given.limit)
+        page = await self._reader.page(request.caller, _filter(given), place, given.limit)
         cursor = None if page.next_place is None else write_cursor(page.next_place)
         return Reply(200, "success", AuditView([_view(line) for line in page.lines], cursor))
 
     async def export(self, request: Request) -> Reply:
         wanted = _filter(request.parameters(AuditExportParameters))
-        lines = self._service.audit_lines(request.caller, wanted)
+        lines = self._reader.all(request.caller, wanted)
         return Reply(200, "success", stream=_written(lines), content_type=NDJSON)
 
 

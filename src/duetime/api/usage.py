@@ -52,7 +52,7 @@ class Usage:
     """The operation on usage."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self._usages = service.usages
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -70,7 +70,7 @@ class Usage:
         ]
 
     async def get(self, request: Request) -> Reply:
-        usage = await self._service.usage(request.caller)
+        usage = await self._usages.of(request.caller)
         data = UsageView(
             tenant=usage.tenant,
             counted_at=to_rfc3339(usage.counted_at),
