@@ -236,6 +236,7 @@ async def test_batch_that_does_not_answer(make_api: MakeApi, gated: GatedStore, 
     await settle()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("bounded-memory")
 async def test_memory_is_bounded(clock: FakeClock):
     """50,000 creates thrown at a store that hangs: few are held, and no accepted one is lost."""

@@ -22,7 +22,7 @@ HOUR = 3_600_000
 LATER = 1_750_000_000_000 + 24 * HOUR
 TIMERS = 10  # three batches
 
-pytestmark = pytest.mark.promise("bulk-counts")
+pytestmark = [pytest.mark.slow, pytest.mark.promise("bulk-counts")]
 
 
 def shifted(before, after):

@@ -22,6 +22,8 @@ from tests.servers.kinds import KINDS
 from tests.system.service import ServiceProcess
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.slow  # they start processes
+
 FROM = "sqlite:///from.db"
 TO = "sqlite:///to.db"
 DAY = 86_400_000

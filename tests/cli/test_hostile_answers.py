@@ -6,6 +6,8 @@ import pytest
 
 from tests.fake_service import KEY, ok, refused
 
+pytestmark = pytest.mark.slow  # there are many of them
+
 COMMANDS = [
     "tenant create acme",
     "tenant list",

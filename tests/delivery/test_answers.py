@@ -171,6 +171,7 @@ _PIECES = (
 _WIRE = st.binary(max_size=300) | st.lists(st.sampled_from(_PIECES), max_size=12).map(b"".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(wire=_WIRE, head=st.booleans(), cuts=st.integers(1, 40), keep=st.sampled_from([0, 5]))
 def test_whatever_comes(wire: bytes, cuts: int, keep: int, *, head: bool):
