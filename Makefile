@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # One more than the cores of a small machine, because tests wait for servers now and then.
 WORKERS ?= 3
+# What is slow even to collect, and has nothing in it that is quick.
+QUICKLY := --ignore tests/api/test_schemathesis.py
 # Modules are compiled once, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -33,7 +35,7 @@ test-cluster: servers ## Every fault of nodes and databases on every engine, ten
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not server" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not server" $(QUICKLY) $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/developing ## Lint, strict types, import rules

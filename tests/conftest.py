@@ -11,7 +11,7 @@ import pytest
 from tests.servers.desk import DESK, Offer
 from tests.servers.kinds import KINDS
 
-pytest_plugins = ["tests.promise_marks", "tests.servers.fixtures"]
+pytest_plugins = ["tests.outputs", "tests.promise_marks", "tests.servers.fixtures"]
 
 EMBEDDED = {
     "memory": "in-process reference",

@@ -11,6 +11,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from duetime import ids, model
+from duetime.audit_line import AuditLine
 from duetime.model import (
     Attempt,
     Event,
@@ -93,6 +94,20 @@ def make_attempt(timer: Timer, **overrides: Any) -> Attempt:
         "outcome": Outcome(kind=Kind.OK, status_code=200, latency_ms=5),
     }
     return Attempt(**defaults | overrides)
+
+
+def make_line(*, at: int = NOW, **overrides: Any) -> AuditLine:
+    """A line of the audit."""
+    defaults = {
+        "id": ids.new_id(at, next(_numbers) % ids.SHARDS),
+        "tenant": model.DEFAULT_TENANT,
+        "at": at,
+        "actor": "somebody",
+        "action": "timer.cancel",
+        "kind": "timer",
+        "target": f"timer-{next(_numbers)}",
+    }
+    return AuditLine(**defaults | overrides)
 
 
 def claimed(timer: Timer, node: str = NODE) -> Timer:

@@ -25,11 +25,25 @@ class Request(NamedTuple):
         return dict(parse_qsl(urlsplit(self.target).query))
 
     @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """The query with all that is repeated, in its order."""
+        return parse_qsl(urlsplit(self.target).query, keep_blank_values=True)
+
+    @property
     def json(self) -> Any:
         return json.loads(self.body)
 
 
-Answer = tuple[int, Any]
+# The status, the body, and headers if there are any. A body is bytes, or something to be put into
+# JSON, or Pieces.
+Answer = tuple[int, Any] | tuple[int, Any, dict[str, str]]
+
+
+class Pieces(NamedTuple):
+    """A body that comes piece by piece."""
+
+    pieces: list[bytes]
+    breaks_off: bool = False
 
 
 def envelope(data: Any, code: int = 0, message: str = "success") -> dict[str, Any]:
@@ -40,8 +54,14 @@ def ok(data: Any) -> Answer:
     return 200, envelope(data)
 
 
-def refused(status: int, code: int, message: str) -> Answer:
-    return status, envelope(None, code, message)
+def refused(status: int, code: int, message: str, **headers: str) -> Answer:
+    body = envelope(None, code, message)
+    return status, body, {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def lines(*pieces: bytes, breaks_off: bool = False) -> Answer:
+    """An answer of lines of JSON."""
+    return 200, Pieces(list(pieces), breaks_off), {"Content-Type": "application/x-ndjson"}
 
 
 class FakeService:
@@ -97,6 +117,8 @@ class FakeService:
                 else:
                     writer.write(_response(*answer))
                     await writer.drain()
+                    if isinstance(answer[1], Pieces) and answer[1].breaks_off:
+                        return
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
@@ -114,7 +136,12 @@ async def _read(head: bytes, reader: asyncio.StreamReader) -> Request:
     return Request(method, target, headers, body)
 
 
-def _response(status: int, body: Any) -> bytes:
+def _response(status: int, body: Any, headers: dict[str, str] | None = None) -> bytes:
+    head = f"HTTP/1.1 {status} Whatever\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+    if isinstance(body, Pieces):
+        head += "Transfer-Encoding: chunked\r\n\r\n"
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in body.pieces)
+        return head.encode() + chunks + (b"" if body.breaks_off else b"0\r\n\r\n")
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = f"HTTP/1.1 {status} Whatever\r\nContent-Length: {len(content)}\r\n\r\n"
-    return head.encode() + content
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content

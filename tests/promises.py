@@ -43,6 +43,18 @@ PROMISES = {
     ),
     "bad-input": "Bad input gets an error that names the field, and changes nothing.",
     "no-secret": "No secret is logged, or repeated in a message.",
+    "tenants-apart": (
+        "Tenants never see one another: what is another's is answered like what does not exist."
+    ),
+    "roles-hold": "A key opens what its role, its groups and its expiry let it, and nothing else.",
+    "quotas-hold": "A quota holds in the whole cluster, within the error that is documented.",
+    "group-pause-holds": (
+        "Once the pause of a group is acknowledged, nothing of it starts until it is resumed."
+    ),
+    "bulk-counts": (
+        "A bulk action changes each timer that it means once, and counts right, whatever crashes."
+    ),
+    "audited": "Whoever was told that a change is done finds who did it in the audit.",
     "whole-copy": "A copy is whole, or says what is missing.",
     "one-contract": "Every store obeys one contract.",
 }

@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from duetime.engine import Engine
-from duetime.model import DEFAULT_TENANT
 from duetime.requests import CreateTimer
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
+from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.rules import Rules
 from duetime.testing import FakeClock, RecordingSender
 
 ROUNDS = 40
@@ -56,14 +57,15 @@ async def creating(folder: str) -> tuple[float, float]:
     async def batch() -> float:
         made = bodies(IN_BATCH, "1h")
         return await spent(
-            service.create_many(DEFAULT_TENANT, made, count=IN_BATCH, size=300_000), IN_BATCH
+            service.create_many(OPERATOR, made, count=IN_BATCH, size=300_000), IN_BATCH
         )
 
     async def one_by_one() -> float:
-        made = [service.create(DEFAULT_TENANT, body) for body in bodies(AT_ONCE, "1h")]
+        made = [service.create(OPERATOR, body) for body in bodies(AT_ONCE, "1h")]
         return await spent(asyncio.gather(*made), AT_ONCE)
 
     figures = await least(batch), await least(one_by_one)
+    await service.close()
     await store.close()
     return figures
 
@@ -71,10 +73,12 @@ async def creating(folder: str) -> tuple[float, float]:
 async def fired() -> float:
     """From the agenda to the row: taken, claimed, sent and written down."""
     clock, store, sender = FakeClock(), MemoryStore(), RecordingSender()
-    engine = Engine("bench", store, sender, clock, target_concurrency=IN_BATCH)
+    rules = Rules(store, clock)
+    engine = Engine("bench", store, sender, clock, target_concurrency=IN_BATCH, rules=rules)
     await engine.members.step()
-    service = Service(store, sender, clock, engine=engine)
-    await service.create_many(DEFAULT_TENANT, bodies(DUE, "1s"), count=DUE, size=600_000)
+    service = Service(store, sender, clock, engine=engine, rules=rules)
+    await service.create_many(OPERATOR, bodies(DUE, "1s"), count=DUE, size=600_000)
+    await service.close()
     await engine.reader.step()
     clock.advance(1_500)
 

@@ -4,8 +4,10 @@ What a body cannot say of itself is checked here: whether its time is still to c
 callback can be sent, and whether a timer grows too large, part by part.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -16,7 +18,16 @@ from duetime.delivery import Sender
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest, PayloadTooLarge
 from duetime.layout import Layout
-from duetime.model import DEFAULT_TIMEOUT, Callback, HttpCallback, NatsCallback, Spec, Timer
+from duetime.model import (
+    DEFAULT_GROUP,
+    DEFAULT_TENANT,
+    DEFAULT_TIMEOUT,
+    Callback,
+    HttpCallback,
+    NatsCallback,
+    Spec,
+    Timer,
+)
 from duetime.requests import (
     USUAL_TIMEOUT,
     CallbackBody,
@@ -28,19 +39,30 @@ from duetime.requests import (
     to_time,
 )
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
+from duetime.tenancy.group import Defaults
 
 # Bytes by which a spec, as it is written, may be longer than the body that it came from.
 _MARGIN = 2048
+
+
+class GroupsView(Protocol):
+    """What must be known of groups to make timers for them."""
+
+    def defaults(self, tenant: str, name: str) -> Defaults:
+        """What a timer of this group is given that asks for nothing else."""
+
+    def layout(self, tenant: str, name: str) -> Layout:
+        """Over how many shards its timers are spread."""
 
 
 class Drafts:
     """Makes timers of bodies."""
 
     def __init__(
-        self, sender: Sender, layout: Layout, *, min_delay: Millis, max_timer: int
+        self, sender: Sender, groups: GroupsView, *, min_delay: Millis, max_timer: int
     ) -> None:
         self._sender = sender
-        self._layout = layout
+        self._groups = groups
         self._min_delay = min_delay
         self._max_timer = max_timer
 
@@ -49,10 +71,12 @@ class Drafts:
         execute_at = self._execute_at(body, now)
         if execute_at is None:
             raise InvalidRequest("execute_at: required, or delay")
+        layout = self._groups.layout(tenant, body.group)
+        defaults = self._groups.defaults(tenant, body.group)
         if body.timer_id is None:
-            shard = self._layout.any_shard()
+            shard = layout.any_shard()
         else:
-            shard = self._layout.key_of(tenant, body.group, body.timer_id).shard
+            shard = layout.key_of(tenant, body.group, body.timer_id).shard
         id_ = ids.new_id(now, shard)
         return Timer(
             id=id_,
@@ -64,13 +88,18 @@ class Drafts:
             created_at=now,
             updated_at=now,
             spec=Spec(
-                callback=self._callback(body.callback),
+                callback=self._callback(body.callback, defaults),
                 name=body.name,
                 tags=_distinct(body.tags),
                 metadata=UNSET if body.metadata is UNSET else body.metadata.copy(),
                 correlation_id=body.correlation_id or id_,
-                retry_policy=to_retry_policy(body.retry_policy),
+                retry_policy=(defaults.retry_policy or SINGLE_ATTEMPT)
+                if body.retry_policy is None
+                else to_retry_policy(body.retry_policy),
                 deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
+                retention=defaults.retention,
+                response_bytes=defaults.response_bytes,
+                signatures=defaults.signatures,
             ),
             fingerprint=None if body.timer_id is None else fingerprint(body),
         )
@@ -84,14 +113,20 @@ class Drafts:
         return model.update(
             timer,
             now,
-            spec=self._updated_spec(timer.spec, body),
+            spec=self._updated_spec(timer, body),
             execute_at=timer.execute_at if execute_at is None else execute_at,
         )
 
-    def _updated_spec(self, spec: Spec, body: UpdateTimer) -> Spec:
+    def check_update(self, body: UpdateTimer, now: Millis) -> None:
+        """Refuse what no timer could be updated with: it is tried on one."""
+        self.updated(_sample(now), body, now)
+
+    def _updated_spec(self, timer: Timer, body: UpdateTimer) -> Spec:
+        spec = timer.spec
         changes: dict[str, object] = {}
         if body.callback is not UNSET:
-            changes["callback"] = self._callback(body.callback)
+            defaults = self._groups.defaults(timer.tenant, timer.group)
+            changes["callback"] = self._callback(body.callback, defaults)
         if body.name is not UNSET:
             changes["name"] = body.name
         if body.tags is not UNSET:
@@ -115,8 +150,8 @@ class Drafts:
                 f"timer: must be at most {self._max_timer} bytes, with what is not changed"
             )
 
-    def _callback(self, body: CallbackBody) -> Callback:
-        callback = to_callback(body)
+    def _callback(self, body: CallbackBody, defaults: Defaults) -> Callback:
+        callback = to_callback(body, defaults)
         if (problem := self._sender.problem(callback)) is not None:
             raise InvalidRequest(problem)
         return callback
@@ -143,32 +178,39 @@ class Drafts:
         return now + wait
 
 
-def to_callback(body: CallbackBody) -> Callback:
-    """The callback as the model knows it."""
+def to_callback(body: CallbackBody, defaults: Defaults) -> Callback:
+    """The callback as the model knows it, with what its group gives it."""
     payload = UNSET if body.payload is UNSET else body.payload.copy()
+    headers = with_headers(defaults.headers, body.headers or {})
     if isinstance(body, NatsCallbackBody):
         return NatsCallback(
             topic=body.topic,
             key=body.key,
-            headers=body.headers or {},
+            headers=headers,
             payload=payload,
             jetstream=body.jetstream,
         )
     return HttpCallback(
         url=body.url,
         method=body.method,
-        headers=body.headers or {},
+        headers=headers,
         payload=payload,
-        timeout=DEFAULT_TIMEOUT
-        if body.timeout == USUAL_TIMEOUT
+        timeout=(defaults.timeout or DEFAULT_TIMEOUT)
+        if body.timeout is UNSET
         else to_millis(body.timeout, "callback.timeout"),
     )
 
 
-def to_retry_policy(body: RetryPolicyBody | None) -> RetryPolicy:
+def with_headers(usual: Mapping[str, str], own: dict[str, str]) -> dict[str, str]:
+    """The headers of a callback beside those that are usual in its group, which they replace."""
+    if not usual:
+        return own
+    given = {name.lower() for name in own}
+    return {name: value for name, value in usual.items() if name.lower() not in given} | own
+
+
+def to_retry_policy(body: RetryPolicyBody) -> RetryPolicy:
     """The retry policy as the model knows it."""
-    if body is None:
-        return SINGLE_ATTEMPT
     field = "retry_policy."
     return RetryPolicy(
         max_attempts=body.max_attempts,
@@ -187,10 +229,35 @@ def fingerprint(body: CreateTimer) -> str:
 
     The correlation id is left out: a client that tries again may well be given a new one.
     """
-    written = msgspec.json.encode(msgspec.structs.replace(body, correlation_id=None))
+    written = msgspec.json.encode(
+        msgspec.structs.replace(body, correlation_id=None, callback=_spelled_out(body.callback))
+    )
     with suppress(msgspec.ValidationError):  # a number beyond any range is compared as written
         written = msgspec.json.encode(msgspec.json.decode(written), order="sorted")
     return blake2b(written, digest_size=16).hexdigest()
+
+
+def _spelled_out(callback: CallbackBody) -> CallbackBody:
+    """A callback in which nothing is left to its group: as it was before there were groups."""
+    if isinstance(callback, NatsCallbackBody) or callback.timeout is not UNSET:
+        return callback
+    return msgspec.structs.replace(callback, timeout=USUAL_TIMEOUT)
+
+
+def _sample(now: Millis) -> Timer:
+    """A timer that can be updated."""
+    id_ = ids.new_id(now, 0)
+    return Timer(
+        id=id_,
+        tenant=DEFAULT_TENANT,
+        group=DEFAULT_GROUP,
+        timer_id=id_,
+        execute_at=now,
+        wake_at=now,
+        created_at=now,
+        updated_at=now,
+        spec=Spec(callback=HttpCallback(url="https://example.com/"), correlation_id=id_),
+    )
 
 
 def _distinct(tags: list[str]) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
     DuetimeError
     ├── InvalidRequest            what was asked is wrong; the message names the field
     │   └── IllegalTransition     the timer's status does not allow it
-    ├── NotFound                  there is no such timer
-    ├── Conflict                  the key is taken by a timer with other content
+    ├── NotFound                  there is no such thing
+    ├── Conflict                  something else stands in its way: the key is another timer's
     ├── PreconditionFailed        If-Match names a version that is no longer the newest
     ├── PayloadTooLarge           the request body is over its limit
     ├── Unauthorized              no API key, or a wrong one
+    ├── Forbidden                 the key is not good for that, or a quota forbids it for good
+    ├── TooManyRequests           a quota is used up for now; it says when to come back
     ├── ConfigurationError        a setting is missing or wrong; the message says what to set
     ├── InUse                     somebody works with the database that must not meanwhile
     ├── CallerGone                the caller hung up: nobody waits for an answer
@@ -52,11 +54,11 @@ class IllegalTransition(InvalidRequest):
 
 
 class NotFound(DuetimeError):
-    """There is no such timer, or it is another tenant's."""
+    """There is no such thing, or it is another tenant's."""
 
 
 class Conflict(DuetimeError):
-    """The key is taken by a timer with other content."""
+    """Something else stands in its way: the key is taken by a timer with other content."""
 
 
 class PreconditionFailed(DuetimeError):
@@ -69,6 +71,19 @@ class PayloadTooLarge(DuetimeError):
 
 class Unauthorized(DuetimeError):
     """No API key, or a wrong one."""
+
+
+class Forbidden(DuetimeError):
+    """The key is not good for that, or a quota forbids it, now and later."""
+
+
+class TooManyRequests(DuetimeError):
+    """A quota is used up for now."""
+
+    def __init__(self, message: str, retry_after: float, *, hold_for: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+        self.hold_for = hold_for  # seconds that the answer is kept back: they ask far too often
 
 
 class ConfigurationError(DuetimeError):

@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from duetime.admission import MIB, Admission, Marks, Room
+from duetime.audit_line import AuditLine
 from duetime.batcher import Batcher
 from duetime.clock import Clock
 from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
@@ -122,6 +123,15 @@ class Ledger:
     async def attempts(self, id_: str, after: tuple[int, int] | None, limit: int) -> list[Attempt]:
         """A timer's execution log."""
         return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        """A tenant's lines of the audit."""
+        read = self._reads.read(
+            limit, self._store.lines, tenant, after, limit, descending=descending
+        )
+        return await _tried(read)
 
     async def get_for_change(self, which: str | Key) -> Timer | None:
         """The timer with this id or key, for somebody who is going to change it."""

@@ -10,7 +10,7 @@ writes it if, and only if, the stored version is still the one that was read.
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -24,6 +24,10 @@ from duetime.retry import SINGLE_ATTEMPT, RetryPolicy, delay_after
 DEFAULT_TENANT = "default"
 DEFAULT_GROUP = "default"
 DEFAULT_TIMEOUT: Millis = 30_000
+
+# How long a timer whose group is paused sleeps before somebody looks at it again. Resuming the
+# group wakes it; this is for the one that a node put to sleep which had not heard of that.
+HOLD_FOR: Millis = 3_600_000
 
 # A timer whose attempts keep ending with their node gone is failed after this many.
 MAX_LOST = 10
@@ -47,6 +51,12 @@ FINISHED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
 TRANSITIONS: Mapping[str, Mapping[Status, frozenset[Status]]] = {
     "claim": {Status.PENDING: frozenset({Status.EXECUTING})},
     "expire": {Status.PENDING: frozenset({Status.FAILED})},
+    "hold": {
+        Status.PENDING: frozenset({Status.PENDING}),
+        Status.EXECUTING: frozenset({Status.PENDING}),
+    },
+    "let go": {Status.PENDING: frozenset({Status.PENDING})},
+    "skip": {Status.PENDING: frozenset({Status.CANCELED})},
     "renew": {Status.EXECUTING: frozenset({Status.EXECUTING})},
     "finish": {
         Status.EXECUTING: frozenset({Status.COMPLETED, Status.FAILED, Status.PENDING}),
@@ -98,6 +108,10 @@ class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_d
 
 Callback: TypeAlias = HttpCallback | NatsCallback
 
+# What vouches for a callback: the headers of Standard Webhooks, or the plainer X-Timer-Signature.
+Signature: TypeAlias = Literal["webhook", "timer"]
+USUAL_SIGNATURES: tuple[Signature, ...] = ("webhook",)
+
 
 def callback_type(callback: Callback) -> str:
     """The name by which users know a callback's kind: "http" or "nats"."""
@@ -114,6 +128,14 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     correlation_id: str
     retry_policy: RetryPolicy = SINGLE_ATTEMPT
     deadline: Millis | None = None  # after execute_at; no attempt starts later than that
+    retention: Millis | None = None  # how long it is kept when it has finished; None: as usual
+    response_bytes: int = 0  # of each answer, that are kept
+    signatures: tuple[Signature, ...] = USUAL_SIGNATURES
+
+    @property
+    def payload_size(self) -> int:
+        """How many bytes the callback carries."""
+        return _length(self.callback.payload)
 
     @cached_property
     def weight(self) -> int:
@@ -152,6 +174,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     retryable: bool = False
     retry_at: Millis | None = None  # the receiver asked not to be called before
+    response: str | None = None  # how the answer began, where that is kept
 
     @property
     def ok(self) -> bool:
@@ -170,6 +193,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     claimed_by: str | None = None
     last_error: str | None = None
     outcome: Outcome | None = None
+    held_since: Millis | None = None  # it fell due then, while its group was paused
+    action: str | None = None  # the last bulk action that changed it
 
 
 UNTRIED = Progress()
@@ -201,6 +226,14 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     def weight(self) -> int:
         """About how many bytes it takes in memory: what the user sent, and some for the rest."""
         return LIGHTEST + self.spec.weight
+
+    @property
+    def drop_at(self) -> Millis | None:
+        """When it may be dropped, if it has finished and has a retention of its own."""
+        retention = self.spec.retention
+        if retention is None or self.status not in FINISHED:
+            return None
+        return self.updated_at + retention
 
     @property
     def webhook_id(self) -> str:
@@ -267,6 +300,7 @@ def claim(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
             else progress.first_attempt_at,
             claimed_at=now,
             claimed_by=node,
+            held_since=None,
         ),
     )
 
@@ -280,6 +314,48 @@ def expire(timer: Timer, now: Millis) -> Timer:
     """Fail a timer that was not started before its deadline."""
     check("expire", timer)
     return _failed(timer, now, _with(timer.progress, last_error="deadline passed"))
+
+
+def hold(timer: Timer, now: Millis, hold_for: Millis = HOLD_FOR) -> Timer:
+    """Put a timer that is due to sleep, because its group is paused.
+
+    One that was executing is so no more: its claim has run out. It fell due when that was made.
+    """
+    check("hold", timer)
+    progress = timer.progress
+    due_at = progress.claimed_at if timer.status is Status.EXECUTING else timer.wake_at
+    return _changed(
+        timer,
+        now,
+        status=Status.PENDING,
+        wake_at=now + hold_for,
+        progress=_with(
+            progress,
+            lost=progress.lost + (timer.status is Status.EXECUTING),
+            claimed_by=None,
+            claimed_at=None,
+            held_since=due_at if progress.held_since is None else progress.held_since,
+        ),
+    )
+
+
+def let_go(timer: Timer, now: Millis) -> Timer:
+    """Wake a timer that was held, as late as it is by now."""
+    check("let go", timer)
+    held_since = timer.progress.held_since
+    return _changed(
+        timer,
+        now,
+        wake_at=timer.wake_at if held_since is None else held_since,
+        progress=_with(timer.progress, held_since=None),
+    )
+
+
+def skip(timer: Timer, now: Millis) -> Timer:
+    """Drop a timer that fell due while its group was paused, by the rule of the group."""
+    check("skip", timer)
+    progress = _with(timer.progress, last_error="its group was paused when it was due")
+    return _changed(timer, now, status=Status.CANCELED, wake_at=None, progress=progress)
 
 
 def renew(timer: Timer, now: Millis, claim_for: Millis) -> Timer:
@@ -328,11 +404,13 @@ def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
     An attempt that was never sent was none: its number is used again.
     """
     check("release", timer)
+    claimed_at = timer.progress.claimed_at
     return _changed(
         timer,
         now,
         status=Status.PENDING,
-        wake_at=now,
+        # It was due then, and still is: it has not fallen due meanwhile.
+        wake_at=now if claimed_at is None else min(claimed_at, now),
         progress=_with(
             timer.progress,
             attempt=timer.progress.attempt - (not was_sent),
@@ -465,4 +543,5 @@ def _failed(timer: Timer, now: Millis, progress: Progress) -> Timer:
 def _fresh_progress(timer: Timer) -> Progress:
     """Start counting anew: a receiver that saw the old content must not take it for a repeat."""
     was_tried = timer.progress.attempt > 0
-    return Progress(occurrence=timer.progress.occurrence + was_tried)
+    progress = timer.progress
+    return Progress(occurrence=progress.occurrence + was_tried, action=progress.action)

@@ -29,6 +29,9 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     left_at: Millis = 0  # where it is leaving
     shards: int = 0
     behind_ms: Millis = 0
+    rules: int = 0  # the revision of tenants, keys and groups that it goes by
+    demand: dict[str, float] = {}  # how many timers per second are asked for, where that is limited
+    growth: dict[str, int] = {}  # by how much those that wait have grown since it came, likewise
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

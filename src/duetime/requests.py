@@ -85,11 +85,11 @@ TimerKey: TypeAlias = Annotated[
 ]
 
 
-class _Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A request body; a field that is not known is an error."""
 
 
-class HttpCallbackBody(_Body, tag="http"):
+class HttpCallbackBody(Body, tag="http"):
     """An HTTP request to make when the timer is due."""
 
     url: Annotated[
@@ -106,10 +106,16 @@ class HttpCallbackBody(_Body, tag="http"):
     ] = "POST"
     headers: Headers | None = None
     payload: Json | UnsetType = UNSET
-    timeout: Duration = USUAL_TIMEOUT
+    timeout: (
+        Annotated[
+            Duration,
+            Meta(description=f"Unless its group says otherwise, `{USUAL_TIMEOUT}`."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
-class NatsCallbackBody(_Body, tag="nats"):
+class NatsCallbackBody(Body, tag="nats"):
     """A NATS message to publish when the timer is due."""
 
     topic: Annotated[str, Meta(min_length=1, max_length=255, examples=["events.timer.triggered"])]
@@ -122,7 +128,7 @@ class NatsCallbackBody(_Body, tag="nats"):
 CallbackBody: TypeAlias = HttpCallbackBody | NatsCallbackBody
 
 
-class RetryPolicyBody(_Body):
+class RetryPolicyBody(Body):
     """When a failed attempt is tried again."""
 
     max_attempts: Annotated[int, Meta(ge=1, le=1000)] = 1
@@ -133,7 +139,7 @@ class RetryPolicyBody(_Body):
     jitter: Annotated[float, Meta(ge=0, le=1)] = 0.1
 
 
-class CreateTimer(_Body):
+class CreateTimer(Body):
     """A timer to create: when, and what to do then."""
 
     callback: CallbackBody
@@ -160,7 +166,7 @@ class CreateTimer(_Body):
     deadline: Duration | None = None
 
 
-class UpdateTimer(_Body):
+class UpdateTimer(Body):
     """What to change of a timer; what is not named stays as it is."""
 
     execute_at: Time | UnsetType = UNSET
@@ -174,7 +180,7 @@ class UpdateTimer(_Body):
     deadline: Duration | UnsetType | None = UNSET
 
 
-class Batch(_Body):
+class Batch(Body):
     """Many timers to create, each as in `POST /timers`."""
 
     timers: Annotated[list[Raw], Meta(min_length=1, max_length=10_000)]

@@ -6,35 +6,50 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Protocol, TypeAlias
+from typing import Protocol
+
+from msgspec import UNSET
 
 from duetime import model
+from duetime.audit_pages import AuditReader
+from duetime.auditing import Audit
 from duetime.brake import Brake
+from duetime.bulk.action import Action
+from duetime.bulk.actions import Actions
+from duetime.bulk.group_actions import GroupActions
 from duetime.clock import Clock, Millis
+from duetime.creates import Answer, Creates
 from duetime.delivery import Sender
-from duetime.drafts import Drafts, fingerprint
+from duetime.drafts import Drafts
 from duetime.errors import (
     Conflict,
     DuetimeError,
-    InvalidRequest,
     NotFound,
     PreconditionFailed,
+    StoreError,
     Unavailable,
 )
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
-from duetime.model import Attempt, Status, Timer
+from duetime.model import FINISHED, Attempt, Status, Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
-from duetime.stores import Change, Key, Page, Query, Store
+from duetime.searching import Filter, Part, search
+from duetime.stores import Change, Key, Page, Store
+from duetime.tenancy.api_keys import ApiKeys
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import Group
+from duetime.tenancy.groups import Groups
+from duetime.tenancy.meter import Meter
+from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenants import Tenants
+from duetime.tenancy.usage import Usages
+from duetime.tenancy.uses import Uses
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
-
-# What became of a create: the timer and whether it is new, or why there is none.
-Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
 
 
 class EngineView(Protocol):
@@ -56,6 +71,13 @@ class EngineView(Protocol):
         """How late it is by its own fault; see the brake."""
 
 
+class Chores(Protocol):
+    """What runs a step over and over."""
+
+    def add_chore(self, name: str, step: Callable[[], Awaitable[float]]) -> Callable[[], None]:
+        """Do this from now on; the answer wakes it."""
+
+
 class Service:
     """The use cases on timers."""
 
@@ -70,70 +92,87 @@ class Service:
         layout: Layout | None = None,
         max_timer: int = LARGEST_BODY,
         limits: Limits = DEFAULT_LIMITS,
+        rules: Rules | None = None,
+        meter: Meter | None = None,
+        audit: Audit | None = None,
+        are_groups_made_by_timers: bool = True,
     ) -> None:
         self.clock = clock
         self.counts = store.traits.counts  # whether a list can tell how many there are
+        self.rules = rules or Rules(store, clock)
+        self.meter = meter or Meter(self.rules, store, clock)
+        self.audit = audit or Audit(store, clock)
+        self.uses = Uses(store, clock)
+        self.tenants = Tenants(self.rules, store, clock, self.audit)
+        self.keys = ApiKeys(self.rules, self.tenants, self.uses, clock, self.audit)
+        self.groups = Groups(
+            self.rules,
+            store,
+            sender,
+            clock,
+            self.audit,
+            layout=layout or Layout(store.traits.num_shards),
+            are_made_by_timers=are_groups_made_by_timers,
+        )
         self._engine = engine
-        self._layout = layout or Layout(store.traits.num_shards)
-        self._drafts = Drafts(sender, self._layout, min_delay=min_delay, max_timer=max_timer)
+        self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
+        self.actions = Actions(
+            store,
+            clock,
+            rules=self.rules,
+            groups=self.groups,
+            drafts=self._drafts,
+            audit=self.audit,
+            updated=self._updated,
+            notice=self._changed_in_bulk,
+        )
+        self._group_actions = GroupActions(store, clock, self.groups, self.actions)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
+        self._creates = Creates(
+            self._ledger,
+            clock,
+            drafts=self._drafts,
+            groups=self.groups,
+            meter=self.meter,
+            brake=self._brake,
+            audit=self.audit,
+            notice=self._notice,
+        )
+        self.usages = Usages(self.rules, self.meter, clock)
+        self.audit_reader = AuditReader(self._ledger.lines)
 
     # Creating ---------------------------------------------------------------------------------
 
-    async def create(self, tenant: str, body: CreateTimer) -> tuple[Timer, bool]:
+    async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
-        self._ledger.check_creates()
-        try:
-            timer = self._drafts.new(tenant, body, self.clock.now())
-        except InvalidRequest:
-            if body.timer_id is not None:
-                [made] = await self._made_before(tenant, [body])
-                if made is not None:
-                    return made, False
-            raise
-        return await self._insert(timer)
+        return await self._creates.create(caller, body)
 
     async def create_many(
         self,
-        tenant: str,
+        caller: Caller,
         bodies: Iterable[CreateTimer | DuetimeError],
         *,
         count: int,
         size: int,
     ) -> list[Answer]:
-        """Create many timers; one timer's failure never stops the others.
-
-        So many of them, and of so many bytes: they are only looked at once there is room for all.
-        """
-        room = await self._ledger.room_for(count, size)
-        try:
-            drafts, answers = await self._drafted(tenant, bodies)
-            timers = list(drafts.values())
-            if timers:
-                await self._brake.slow(min(timer.execute_at for timer in timers))
-        except BaseException:
-            room.leave()
-            raise
-        stored = await self._ledger.insert_many(timers, room)
-        for place, timer, existing in zip(drafts, timers, stored, strict=True):
-            answers[place] = self._created(timer, existing)
-        return [answers[place] for place in range(len(answers))]
+        """Create many timers, so many and of so many bytes; one's failure stops no other."""
+        return await self._creates.create_many(caller, bodies, count=count, size=size)
 
     async def put(
-        self, tenant: str, body: CreateTimer, if_match: int | None = None
+        self, caller: Caller, body: CreateTimer, if_match: int | None = None
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
+        await self.groups.make_sure_of(caller, body.group)
         for _ in range(MOST_TRIES):
             # Anew for each try: stores rely on it that an id which was in doubt is not used again.
-            fresh = self._drafts.new(tenant, body, self.clock.now())
-            key = self._layout.key_of(tenant, fresh.group, fresh.timer_id)
-            old = await self._ledger.get_for_change(key)
+            fresh = self._drafts.new(caller.tenant, body, self.clock.now())
+            old = await self._ledger.get_for_change(Key.of(fresh))
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
                 with suppress(Conflict):  # somebody was faster: this one replaces theirs
-                    timer, is_new = await self._insert(fresh)
+                    timer, is_new = await self._creates.insert(caller, fresh)
                     if is_new:
                         return timer, True
                 continue
@@ -145,68 +184,102 @@ class Service:
                 execute_at=fresh.execute_at,
                 fingerprint=fresh.fingerprint,
             )
+            await self.meter.admit(new, old)
             await self._brake.slow(new.execute_at)
             if await self._apply(Change(old, new)):
+                await self._note(caller, "timer.replace", new)
                 return new, False
         raise _keeps_changing()
 
     # Reading ----------------------------------------------------------------------------------
 
-    async def get(self, tenant: str, id_: str) -> Timer:
+    async def get(self, caller: Caller, id_: str) -> Timer:
         """The timer with this id."""
-        return _found(tenant, await self._ledger.get(id_))
+        return _found(caller, await self._ledger.get(id_))
 
-    async def get_by_key(self, tenant: str, group: str, timer_id: str) -> Timer:
+    async def get_by_key(self, caller: Caller, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        [timer] = await self._ledger.get_by_key([self._layout.key_of(tenant, group, timer_id)])
-        return _found(tenant, timer)
+        key = await self.groups.locate(caller.tenant, group, timer_id)
+        [timer] = await self._ledger.get_by_key([key])
+        return _found(caller, timer)
 
-    async def search(self, query: Query) -> Page:
-        """A page of a tenant's timers."""
-        return await self._ledger.search(query)
+    async def search(self, caller: Caller, wanted: Filter, part: Part) -> Page:
+        """A page of the timers that somebody looks for, of those that there are for them."""
+        return await search(
+            self._ledger.search,
+            caller.tenant,
+            wanted.within(caller.groups),
+            part,
+            counts=self.counts,
+        )
 
     async def attempts(
-        self, tenant: str, id_: str, after: tuple[int, int] | None, limit: int
+        self, caller: Caller, id_: str, after: tuple[int, int] | None, limit: int
     ) -> list[Attempt]:
         """A timer's execution log."""
-        timer = await self.get(tenant, id_)
+        timer = await self.get(caller, id_)
         return await self._ledger.attempts(timer.id, after, limit)
 
     # Changing ---------------------------------------------------------------------------------
 
     async def update(
-        self, tenant: str, id_: str, body: UpdateTimer, if_match: int | None = None
+        self, caller: Caller, id_: str, body: UpdateTimer, if_match: int | None = None
     ) -> Timer:
         """Change what a waiting timer will do, or when."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
-            return self._drafts.updated(timer, body, now)
+            return self._updated(timer, body, now)
 
-        return await self._change(tenant, id_, updated, if_match)
+        return await self._change(caller, "timer.update", id_, updated, if_match)
 
-    async def cancel(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def cancel(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Make sure that a timer never starts."""
-        return await self._change(tenant, id_, _canceled, if_match)
+        return await self._change(caller, "timer.cancel", id_, _canceled, if_match)
 
     async def cancel_by_key(
-        self, tenant: str, group: str, timer_id: str, if_match: int | None = None
+        self, caller: Caller, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        return await self._change(
-            tenant, self._layout.key_of(tenant, group, timer_id), _canceled, if_match
-        )
+        key = await self.groups.locate(caller.tenant, group, timer_id)
+        return await self._change(caller, "timer.cancel", key, _canceled, if_match)
 
-    async def pause(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def pause(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Hold a timer back until it is resumed."""
-        return await self._change(tenant, id_, model.pause, if_match)
+        return await self._change(caller, "timer.pause", id_, model.pause, if_match)
 
-    async def resume(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def resume(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Let a paused timer go on."""
-        return await self._change(tenant, id_, model.resume, if_match)
+        return await self._change(caller, "timer.resume", id_, model.resume, if_match)
 
-    async def fire(self, tenant: str, id_: str, if_match: int | None = None) -> Timer:
+    async def fire(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Make a waiting timer due now."""
-        return await self._change(tenant, id_, model.fire, if_match)
+        return await self._change(caller, "timer.fire", id_, model.fire, if_match)
+
+    # Groups with their timers --------------------------------------------------------------------
+
+    async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
+        """Take a group away; Conflict while something of it is still to come.
+
+        The answer is the action that cancels its timers first, if that takes longer.
+        """
+        return await self._group_actions.delete(caller, name, cancel=cancel)
+
+    async def resume_group(self, caller: Caller, name: str) -> Group:
+        """Start timers of a group again, and see to what fell due meanwhile by its rule."""
+        return await self._group_actions.resume(caller, name)
+
+    def add_chores(self, engine: Chores) -> None:
+        """Have all done that is to be done now and then, beside the timers."""
+        engine.add_chore("audit", self.audit.step)
+        engine.add_chore("uses of keys", self.uses.step)
+        engine.add_chore("meter", self.meter.step)
+        self.actions.wake = engine.add_chore("actions", self.actions.step)
+
+    async def close(self) -> None:
+        """Write what is still to be written."""
+        await self.audit.close()
+        with suppress(StoreError):
+            await self.uses.step()
 
     # Health and nodes -------------------------------------------------------------------------
 
@@ -226,95 +299,56 @@ class Service:
         """Which shards fall to whom, as this node sees it."""
         return {} if self._engine is None else self._engine.shares()
 
-    # Batches ----------------------------------------------------------------------------------
-
-    async def _drafted(
-        self, tenant: str, bodies: Iterable[CreateTimer | DuetimeError]
-    ) -> tuple[dict[int, Timer], dict[int, Answer]]:
-        """By their places in the batch, the timers to write, and what is answered already."""
-        drafts: dict[int, Timer] = {}
-        answers: dict[int, Answer] = {}
-        refused: dict[int, CreateTimer] = {}
-        for place, body in enumerate(bodies):
-            if isinstance(body, DuetimeError):
-                answers[place] = body
-                continue
-            try:
-                drafts[place] = self._drafts.new(tenant, body, self.clock.now())
-            except InvalidRequest as error:
-                answers[place] = error
-                if body.timer_id is not None:
-                    refused[place] = body
-        made = await self._made_before(tenant, list(refused.values()))
-        for place, timer in zip(refused, made, strict=True):
-            if timer is not None:
-                answers[place] = timer, False
-        return drafts, answers
-
-    async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
-        """For bodies with a timer_id, the timer that the very same one made, if one did.
-
-        A request that is repeated because its answer was lost may by then ask for the past.
-        """
-        if not bodies:
-            return []
-        keys = [self._layout.key_of(tenant, body.group, body.timer_id or "") for body in bodies]
-        found = await self._ledger.get_by_key(keys)
-        return [
-            timer if timer is not None and timer.fingerprint == fingerprint(body) else None
-            for body, timer in zip(bodies, found, strict=True)
-        ]
-
     # Writing ----------------------------------------------------------------------------------
-
-    async def _insert(self, timer: Timer) -> tuple[Timer, bool]:
-        await self._brake.slow(timer.execute_at)
-        answer = self._created(timer, await self._ledger.insert(timer))
-        if isinstance(answer, DuetimeError):
-            raise answer
-        return answer
-
-    def _created(self, timer: Timer, existing: Timer | Unavailable | None) -> Answer:
-        """What to say of a create, by what the ledger says of its key."""
-        if existing is None:
-            self._notice(timer)
-            return timer, True
-        if isinstance(existing, Unavailable):
-            return existing
-        if existing.fingerprint is not None and existing.fingerprint == timer.fingerprint:
-            return existing, False
-        return Conflict(
-            f"timer_id: '{timer.timer_id}' in group '{timer.group}' has other content already"
-        )
 
     async def _change(
         self,
-        tenant: str,
+        caller: Caller,
+        action: str,
         which: str | Key,
         transition: Callable[[Timer, Millis], Timer],
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = _found(tenant, await self._ledger.get_for_change(which))
+            old = _found(caller, await self._ledger.get_for_change(which))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
+            # One that is repeated is told again: the line of the first may be what failed.
             if new is old or await self._apply(Change(old, new)):
+                await self._note(caller, action, new)
                 return new
         raise _keeps_changing()
 
     async def _apply(self, change: Change) -> bool:
         won = await self._ledger.apply(change)
         if won:
+            self.meter.changed(change.old, change.new)
             self._notice(change.new)
         return won
+
+    async def _note(self, caller: Caller, action: str, timer: Timer) -> None:
+        await self.audit.note(caller, action, "timer", timer.id, group=timer.group)
+
+    def _updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
+        new = self._drafts.updated(timer, body, now)
+        if body.callback is not UNSET:
+            self.meter.check_payload(new)
+        return new
+
+    def _changed_in_bulk(self, old: Timer, new: Timer | None) -> None:
+        if new is not None:
+            self.meter.changed(old, new)
+            self._notice(new)
+        elif old.status not in FINISHED:
+            self.meter.withdraw(old)
 
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:
             self._engine.notice(timer)
 
 
-def _found(tenant: str, timer: Timer | None) -> Timer:
-    if timer is None or timer.tenant != tenant:
+def _found(caller: Caller, timer: Timer | None) -> Timer:
+    if timer is None or not caller.sees(timer):
         raise NotFound("timer not found")
     return timer
 

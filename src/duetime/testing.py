@@ -107,11 +107,11 @@ class FlakyStore:
         if name in {"migrate", "close", "listen"}:
             return method
 
-        async def call(*args: Any) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             self.calls.append(name)
             if self.failing == "before":
                 raise StoreUnavailable(f"{name} failed before it was done, as told")
-            answer = await method(*args)
+            answer = await method(*args, **named)
             if self.failing == "after":
                 raise StoreUnavailable(f"{name} failed after it was done, as told")
             return answer

@@ -65,9 +65,20 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
     """Puts the app together over a store of the test's own."""
 
     def make(
-        store: Store, *, min_delay: int = 0, engine: Any = None, marks: Any = None, **limits: Any
+        store: Store,
+        *,
+        min_delay: int = 0,
+        engine: Any = None,
+        marks: Any = None,
+        are_groups_made_by_timers: bool = True,
+        **limits: Any,
     ) -> Api:
-        options = {"engine": engine, "min_delay": min_delay, "limits": Limits(**(marks or {}))}
+        options = {
+            "engine": engine,
+            "min_delay": min_delay,
+            "limits": Limits(**(marks or {})),
+            "are_groups_made_by_timers": are_groups_made_by_timers,
+        }
         service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)
 

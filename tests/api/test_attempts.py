@@ -1,6 +1,7 @@
 """The execution log of a timer: a line for each attempt, in pages."""
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.model import Kind, Outcome
 from tests.api.client import FAILED, OK, Api, timer_body
@@ -41,6 +42,7 @@ async def test_attempts(api: Api):
         "status_code": None,
         "latency_ms": 30_000,
         "error": "no answer within 30s",
+        "response": None,
     }
     await api.claim(made["id"])
     await api.finish(made["id"], OK)
@@ -56,6 +58,7 @@ async def test_attempts(api: Api):
             "status_code": None,
             "latency_ms": 30_000,
             "error": "no answer within 30s",
+            "response": None,
             "next_at": "2025-10-26T10:30:10.250Z",
         },
         {
@@ -68,9 +71,21 @@ async def test_attempts(api: Api):
             "status_code": 200,
             "latency_ms": 12,
             "error": None,
+            "response": None,
             "next_at": None,
         },
     ]
+
+
+@pytest.mark.parametrize("outcome", [OK, FAILED])
+async def test_what_was_kept_of_an_answer(api: Api, outcome: Outcome):
+    """It is shown with the attempt, and with the timer while that attempt is its newest."""
+    made = await api.create()
+    await api.claim(made["id"])
+    await api.finish(made["id"], replace(outcome, response="grüße,\n\ufffd"))
+    assert (await api.shown(made["id"]))["outcome"]["response"] == "grüße,\n\ufffd"
+    [attempt] = (await api.get(f"/timers/{made['id']}/attempts")).data["attempts"]
+    assert attempt["response"] == "grüße,\n\ufffd"
 
 
 async def test_pages_of_attempts(api: Api):

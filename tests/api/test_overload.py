@@ -14,12 +14,14 @@ from duetime.decoding import decode
 from duetime.drafts import Drafts
 from duetime.errors import Unavailable
 from duetime.ledger import CREATES, Limits
-from duetime.model import DEFAULT_TENANT, Timer
+from duetime.model import Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
+from duetime.searching import Filter, Part
 from duetime.service import Service
-from duetime.stores import Query, Store
+from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.api.client import KEY, Answer, Api, call_app, timer_body
 from tests.api.conftest import MakeApi
@@ -234,6 +236,7 @@ async def test_batch_that_does_not_answer(make_api: MakeApi, gated: GatedStore, 
     await settle()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("bounded-memory")
 async def test_memory_is_bounded(clock: FakeClock):
     """50,000 creates thrown at a store that hangs: few are held, and no accepted one is lost."""
@@ -245,7 +248,7 @@ async def test_memory_is_bounded(clock: FakeClock):
     refused = most = 0
     before = timers_in_memory()
     for _ in range(50):
-        tasks = [asyncio.create_task(service.create(DEFAULT_TENANT, body)) for _ in range(1_000)]
+        tasks = [asyncio.create_task(service.create(OPERATOR, body)) for _ in range(1_000)]
         await settle()
         for task in tasks:
             if task.done():
@@ -316,7 +319,7 @@ async def test_a_read_that_is_given_up_is_ended(clock: FakeClock):
                 ended.set()
 
     service = Service(Hangs(MemoryStore()), RecordingSender(), clock)
-    [task] = await started(service.search(Query(tenant="t")))
+    [task] = await started(service.search(OPERATOR, Filter(), Part()))
     clock.advance(seconds(LONGEST))
     with pytest.raises(Unavailable):
         await task

@@ -14,7 +14,7 @@ from tests.api.client import Api
         "//timers",
         "/v1/timers",
         "/timers/a/b/c",
-        "/groups",
+        "/group",
         "/favicon.ico",
     ],
 )

@@ -5,8 +5,13 @@ import inspect
 
 import pytest
 
-from duetime.api.auth import ApiKey
+from duetime.api.auth import Authentication
 from duetime.errors import Unauthorized
+from duetime.stores.memory import MemoryStore
+from duetime.tenancy.role import Role
+from duetime.tenancy.rules import Rules
+from duetime.tenancy.uses import Uses
+from duetime.testing import FakeClock
 from tests.api.client import KEY, Api, call_app, timer_body
 
 ID = "01977420-dc00-7012-9f7e-3d5f520271b1"
@@ -24,9 +29,53 @@ ENDPOINTS = [
     ("GET", "/groups/default/timers/x"),
     ("PUT", "/groups/default/timers/x"),
     ("DELETE", "/groups/default/timers/x"),
+    ("POST", "/timers/actions"),
+    ("GET", "/actions"),
+    ("GET", f"/actions/{ID}"),
+    ("DELETE", f"/actions/{ID}"),
+    ("POST", "/groups"),
+    ("GET", "/groups"),
+    ("GET", "/groups/default"),
+    ("PUT", "/groups/default"),
+    ("DELETE", "/groups/default"),
+    ("POST", "/groups/default/pause"),
+    ("POST", "/groups/default/resume"),
+    ("POST", "/tenants"),
+    ("GET", "/tenants"),
+    ("GET", "/tenants/acme"),
+    ("PUT", "/tenants/acme"),
+    ("DELETE", "/tenants/acme"),
+    ("POST", "/tenants/acme/keys"),
+    ("GET", "/tenants/acme/keys"),
+    ("GET", "/tenants/acme/keys/0123456789abcdef"),
+    ("DELETE", "/tenants/acme/keys/0123456789abcdef"),
+    ("POST", "/tenants/acme/keys/0123456789abcdef/rotate"),
+    ("GET", "/whoami"),
+    ("GET", "/usage"),
+    ("GET", "/audit"),
+    ("GET", "/audit/export"),
     ("GET", "/nodes"),
+    ("GET", "/nodes/node-1"),
     ("PATCH", "/timers"),
 ]
+
+
+NAMED = {
+    f"/actions/{ID}": "/actions/{action}",
+    ID: "{id}",
+    "groups/default": "groups/{group}",
+    "timers/x": "timers/{timer_id}",
+    "acme": "{tenant}",
+    "0123456789abcdef": "{key}",
+    "node-1": "{node}",
+}
+
+
+def template(path: str) -> str:
+    """A path with what it names in braces, as the description has it."""
+    for value, name in NAMED.items():
+        path = path.replace(value, name)
+    return path
 
 
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
@@ -40,8 +89,7 @@ async def test_without_the_key(quick_api: Api, method: str, path: str, key: str 
 
 async def test_every_operation_is_tried(quick_api: Api):
     """The table above names every operation that needs a key."""
-    tried = {(method, path.replace(ID, "{id}")) for method, path in ENDPOINTS}
-    tried = {(m, p.replace("default/timers/x", "{group}/timers/{timer_id}")) for m, p in tried}
+    tried = {(method, template(path)) for method, path in ENDPOINTS}
     description = (await quick_api.get("/openapi.json")).envelope
     described = {
         (method.upper(), path)
@@ -70,7 +118,7 @@ async def test_body_is_not_read(quick_api: Api):
     assert answer.status == 401
 
 
-def test_constant_time(monkeypatch: pytest.MonkeyPatch):
+async def test_constant_time(monkeypatch: pytest.MonkeyPatch):
     """Keys of any length are compared as digests of one length, by compare_digest."""
     compared: list[tuple[bytes, bytes]] = []
 
@@ -79,17 +127,23 @@ def test_constant_time(monkeypatch: pytest.MonkeyPatch):
         return one == other
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    keys = ApiKey(KEY)
     presented = [None, b"", b"x", KEY.encode()[:-1], b"x" * len(KEY), b"x" * 10_000]
+    authentication = make_authentication()
     for each in presented:
         with pytest.raises(Unauthorized):
-            keys.tenant_of(each)
-    assert keys.tenant_of(KEY.encode()) == "default"
+            await authentication.caller_of([] if each is None else [(b"x-api-key", each)], None)
+    caller = await authentication.caller_of([(b"x-api-key", KEY.encode())], None)
+    assert (caller.tenant, caller.role) == ("default", Role.OPERATOR)
     assert len(compared) == len(presented) + 1  # no early exit, whatever was presented
     assert {len(side) for pair in compared for side in pair} == {32}
-    assert "==" not in inspect.getsource(ApiKey.tenant_of)
+    assert "==" not in inspect.getsource(Authentication._is_operators)
 
 
 def test_key_is_not_kept():
     """Only a digest of the key stays in memory here."""
-    assert KEY not in repr(vars(ApiKey(KEY)))
+    assert KEY not in repr(vars(make_authentication()))
+
+
+def make_authentication() -> Authentication:
+    clock, store = FakeClock(), MemoryStore()
+    return Authentication(KEY, Rules(store, clock), Uses(store, clock), clock)

@@ -10,6 +10,7 @@ import pytest
 
 from duetime.cli import main
 from tests.fake_service import KEY, FakeService
+from tests.outputs import OUTPUTS, HeardProcess
 
 PROGRAM = [sys.executable, "-c", "import sys; from duetime.cli import main; sys.exit(main())"]
 
@@ -30,7 +31,8 @@ def service() -> Iterator[FakeService]:
 def surroundings(tmp_path, monkeypatch):
     """An empty directory, and an environment that says nothing."""
     monkeypatch.chdir(tmp_path)
-    for name in ("API_KEY", "DUETIME_URL", "DATABASE_URL", "COPY_FROM", "COPY_TO", "NO_COLOR"):
+    ours = ("API_KEY", "DUETIME_URL", "DUETIME_TENANT", "DATABASE_URL", "COPY_FROM", "COPY_TO")
+    for name in (*ours, "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -51,6 +53,16 @@ def run(capsys) -> Callable[..., Ended]:
 
 
 @pytest.fixture
+def call(run, service) -> Callable[..., Ended]:
+    """Run a command against the fake service."""
+
+    def run_call(*argv: str) -> Ended:
+        return run(*argv, "--server", service.url, "--api-key", KEY)
+
+    return run_call
+
+
+@pytest.fixture
 def timer(run, service) -> Callable[..., Ended]:
     """Run `duetime timer ...` against the fake service."""
 
@@ -66,12 +78,10 @@ def spawn() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*argv: str, **env: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [*PROGRAM, *argv],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **env},
+        settings = {**os.environ, **env}
+        OUTPUTS.keep_settings(settings)
+        process = HeardProcess(
+            [*PROGRAM, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings
         )
         started.append(process)
         return process

@@ -10,18 +10,23 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import Raw
 
+from duetime.cli import copier
 from duetime.model import HttpCallback, Status
+from duetime.moving.checksum import Tally
 from duetime.stores import Change
 from duetime.stores.opening import open_store
 from tests.factories import insert, make_spec, make_timer, with_spec
-from tests.moving.houses import furnished, holdings
+from tests.moving.houses import INHABITANTS, furnished, holdings, inhabited
 from tests.ports import free_port
 from tests.servers.kinds import KINDS
 from tests.system.service import ServiceProcess
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.slow  # they start processes
+
 FROM = "sqlite:///from.db"
 TO = "sqlite:///to.db"
+DAY = 86_400_000
 FAR_AHEAD = 4_000_000_000_000
 AGAIN = "The same command goes on where this one stopped."
 
@@ -43,6 +48,11 @@ class House:
 async def fill(url, count):
     async with House(url) as store:
         return await furnished(store, count)
+
+
+async def inhabit(url, count):
+    async with House(url) as store:
+        await inhabited(store, count)
 
 
 async def make(url):
@@ -67,11 +77,51 @@ def test_a_file_is_copied_into_another(run):
     attempts = sum(len(each.attempts) for each in inserts)
     events = sum(len(each.events) for each in inserts)
     assert re.fullmatch(
-        rf"copied 1,500 timers, {attempts:,} attempts, {events:,} events, 1 record; "
+        rf"copied 1,500 timers, {attempts:,} attempts, {events:,} events, 1 record, 0 audit lines; "
         r"both sides have the same checksum [0-9a-f]{32}\n",
         ended.out,
     )
     assert asyncio.run(contents(TO)) == asyncio.run(contents(FROM))
+
+
+@pytest.mark.promise("whole-copy")
+def test_tenants_and_their_audit_come_along(run):
+    """With their keys and groups; the last line counts them."""
+    asyncio.run(fill(FROM, 100))
+    asyncio.run(inhabit(FROM, 700))
+    ended = run("copy", FROM, TO)
+    assert ended.code == 0, ended.err
+    records = 1 + len(INHABITANTS)
+    assert f" events, {records} records, 2,100 audit lines; both sides have the same" in ended.out
+    assert asyncio.run(contents(TO)) == asyncio.run(contents(FROM))
+
+
+@pytest.mark.parametrize(
+    ("words", "keep_for"),
+    [([], 90 * DAY), (["--audit-retention", "7d"], 7 * DAY), (["--audit-retention=never"], None)],
+)
+def test_lines_are_kept_for_as_long_as_the_setting_says(run, monkeypatch, words, keep_for):
+    """It is that of the nodes."""
+    asked = []
+    monkeypatch.setattr(copier, "run_copy", lambda *args: asked.append(args) or 0)
+    assert run("copy", FROM, TO, *words).code == 0
+    assert asked == [(FROM, TO, keep_for)]
+
+
+def test_a_setting_that_is_wrong_is_told(run, monkeypatch):
+    """Before anything is opened."""
+    monkeypatch.setenv("AUDIT_RETENTION", "soon")
+    ended = run("copy", FROM, TO)
+    assert ended.code == 2
+    assert ended.err.startswith("duetime: AUDIT_RETENTION: ")
+
+
+def test_what_was_dropped_meanwhile_is_told():
+    """Then there is one checksum to tell."""
+    assert copier.summary(Tally(timers=1, lines=2), 3) == (
+        "copied 1 timer, 0 attempts, 0 events, 0 records, 2 audit lines; some was dropped since; "
+        f"TO's checksum is {'0' * 32}"
+    )
 
 
 def test_the_source_stays_as_it_is(run, tmp_path):
@@ -89,9 +139,12 @@ async def test_there_and_back_is_the_same(spawn, fresh_database, engine):
     """What goes from SQLite to an engine and back is the same; URLs are in the environment only."""
     url = await fresh_database(engine)
     await fill(FROM, 600)
+    await inhabit(FROM, 400)
     lines = []
     for variables in ({"COPY_FROM": FROM, "COPY_TO": url}, {"COPY_FROM": url, "COPY_TO": TO}):
-        process = await asyncio.to_thread(spawn, "copy", "-", "-", **variables)
+        process = await asyncio.to_thread(
+            spawn, "copy", "-", "-", AUDIT_RETENTION="never", **variables
+        )
         out, err = await asyncio.to_thread(process.communicate, timeout=120)
         assert process.returncode == 0, err
         lines.append(out)
@@ -315,6 +368,17 @@ def test_a_target_with_timers_is_refused(run):
     ended = run("copy", FROM, TO)
     assert ended.code == 2
     assert ended.err.startswith("duetime: TO: there are timers in it")
+    assert asyncio.run(contents(TO)) == before
+
+
+def test_a_target_that_is_lived_in_is_refused(run):
+    """So is one that has tenants and no timers."""
+    asyncio.run(fill(FROM, 10))
+    asyncio.run(inhabit(TO, 5))
+    before = asyncio.run(contents(TO))
+    ended = run("copy", FROM, TO)
+    assert ended.code == 2
+    assert ended.err.startswith("duetime: TO: there are tenants, keys, groups or lines of an audit")
     assert asyncio.run(contents(TO)) == before
 
 

@@ -1,5 +1,6 @@
 """A real node, the real command line, and the real client, from the first timer to the last."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from duetime.cli.devkey import read_key
 from duetime.client import Client, ServiceError
 from tests.cli.conftest import PROGRAM
+from tests.outputs import OUTPUTS, HeardProcess
 from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -21,8 +23,8 @@ class Node:
         self.receiver = f"http://127.0.0.1:{self.port + 1}"
         self.directory = directory
         command = [*PROGRAM, "dev", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        self.process = HeardProcess(
+            command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self.wait_for("listens on")
         self.key = read_key(directory / "data" / "duetime.key")
@@ -119,6 +121,38 @@ def test_firing_makes_it_due_now(client, node):
     timer = client.create(delay="1h", callback={"type": "http", "url": f"{node.receiver}/now"})
     client.fire(timer["id"])
     assert "attempt 1" in node.wait_for("/now")
+
+
+def test_a_tenant_from_its_making_to_its_end(node):
+    """With a key that was captured, which opens its own tenant and no other."""
+    assert node.run("tenant", "create", "acme", "--quota", "pending=9").returncode == 0
+    assert node.run("tenant", "create", "acme").returncode == 5
+    updated = node.run("tenant", "update", "acme", "--quota", "batch_size=5", "--json")
+    quotas = json.loads(updated.stdout)["quotas"]
+    assert (quotas["pending"], quotas["batch_size"]) == (9, 5)
+    made = node.run("key", "create", "ci", "--role", "admin", "--tenant", "acme")
+    key = made.stdout.strip()
+    assert key.startswith("dt_")
+    OUTPUTS.keep_key(key)
+    assert made.stderr.endswith("is never shown again.\n")
+    mine = ("--api-key", key)
+    assert node.run("group", "set", "carts", "--timeout", "5s", *mine).returncode == 0
+    assert node.run("group", "list", *mine).stdout.splitlines()[1].startswith("carts  ")
+    assert node.run("group", "get", "carts").returncode == 3  # the default tenant has none
+    assert node.run("group", "get", "carts", "--tenant", "acme").returncode == 0
+    assert node.run("tenant", "list", *mine).returncode == 4
+    assert node.run("timer", "list", "--tenant", "default", *mine).returncode == 4
+    named = ("--tenant", "acme", *mine)
+    rotated = node.run("key", "rotate", key, "--valid-for", "1h", *named).stdout.strip()
+    assert rotated.startswith("dt_")
+    OUTPUTS.keep_key(rotated)
+    assert rotated != key
+    assert node.run("key", "list", *named).stdout.count(" ci ") == 2
+    assert node.run("key", "revoke", key, *named).returncode == 0
+    assert node.run("timer", "list", "--api-key", key).returncode == 4
+    assert node.run("timer", "list", "--api-key", rotated).stdout == "No timers.\n"
+    assert node.run("tenant", "delete", "acme").returncode == 0
+    assert node.run("tenant", "get", "acme").returncode == 3
 
 
 def test_exit_codes_come_from_the_real_service(node):

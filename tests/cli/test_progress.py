@@ -25,6 +25,11 @@ def test_without_a_terminal_a_line_comes_now_and_then(clock, capsys):
     clock.advance(5_000)
     progress.at("compared", 500)
     assert capsys.readouterr().err == "compared 500 timers\n"
+    clock.advance(5_000)
+    progress.at("compared", 1_000, "lines")
+    clock.advance(5_000)
+    progress.at("compared", 2_000, "lines")
+    assert capsys.readouterr().err == "compared 1,000 lines\ncompared 2,000 lines, 200 a second\n"
     progress.end()
     assert capsys.readouterr().err == ""
 

@@ -175,6 +175,32 @@ def test_a_list_is_a_table(timer, service):
     assert service.requests[0].query == {"status": "pending"}
 
 
+def test_a_list_has_every_filter(timer, service):
+    """Those that may be repeated are sent as often as they were given."""
+    service.answer = lambda _: ok({"timers": []})
+    flags = """--status failed --status canceled --group g --tag a --tag b --any-tag c --any-tag d
+        --name-prefix p --name-contains n --correlation-id i --metadata a.b=42 --metadata c=x=y
+        --last-error timeout --outcome http --limit 3"""
+    assert timer("list", *flags.split()).code == 0
+    assert service.requests[0].parameters == [
+        ("status", "failed"),
+        ("status", "canceled"),
+        ("group", "g"),
+        ("tag", "a"),
+        ("tag", "b"),
+        ("any_tag", "c"),
+        ("any_tag", "d"),
+        ("name_prefix", "p"),
+        ("name_contains", "n"),
+        ("correlation_id", "i"),
+        ("metadata", "a.b=42"),
+        ("metadata", "c=x=y"),
+        ("last_error", "timeout"),
+        ("outcome", "http"),
+        ("limit", "3"),
+    ]
+
+
 def test_an_empty_list_says_so(timer, service):
     """An empty list is told of in words."""
     service.answer = lambda _: ok({"timers": [], "total": 0})
@@ -199,6 +225,33 @@ def test_attempts_are_a_table(timer, service):
     service.answer = lambda _: ok({"attempts": [{"attempt": 1, **first}]})
     out = timer("attempts", ID).out
     assert out.splitlines()[1].split() == ["1", "-", "http", "503", "12", "ms", "-", "HTTP", "503"]
+    assert "RESPONSE" not in out
+
+
+def test_attempts_show_how_an_answer_began(timer, service):
+    """On the attempt's own line, shortened, and without what could take over a terminal."""
+    answers = ["two\n  lines\x1b[31m", "x" * 41, None]
+    attempts = [{"attempt": n, "kind": "ok", "response": each} for n, each in enumerate(answers)]
+    service.answer = lambda _: ok({"attempts": attempts})
+    heads, *lines = timer("attempts", ID).out.splitlines()
+    assert heads.split()[-2:] == ["RESPONSE", "ERROR"]
+    at = heads.index("RESPONSE")
+    expected = ["two lines\N{REPLACEMENT CHARACTER}[31m", "x" * 39 + "…", "-"]
+    assert [line[at:] for line in lines] == expected
+
+
+def test_a_timer_is_shown_with_how_its_answer_began(timer, service):
+    """On a line of its own, with more of it; nothing where nothing was kept."""
+    for response, shown in [
+        ('{"a":\r\n\t1}\x1b', 'response     {"a": 1}\N{REPLACEMENT CHARACTER}\n'),
+        ("x" * 201, "response     " + "x" * 199 + "…\n"),
+    ]:
+        outcome = {"kind": "ok", "response": response}
+        service.answer = lambda _, outcome=outcome: ok(a_timer(outcome=outcome))
+        assert shown in timer("get", ID).out
+    for outcome in (None, {"kind": "ok"}, {"kind": "ok", "response": None}):
+        service.answer = lambda _, outcome=outcome: ok(a_timer(outcome=outcome))
+        assert "response" not in timer("get", ID).out
 
 
 @pytest.mark.parametrize(

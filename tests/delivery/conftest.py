@@ -10,7 +10,7 @@ import uvloop
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
-from duetime.model import HttpCallback, Progress, Spec, Status, Timer
+from duetime.model import USUAL_SIGNATURES, HttpCallback, Progress, Signature, Spec, Status, Timer
 from tests.delivery.receiver import Receiver
 
 MakeSender = Callable[..., HttpSender]
@@ -27,6 +27,8 @@ def make_timer(
     attempt: int = 1,
     occurrence: int = 1,
     correlation_id: str = "order-4711",
+    response_bytes: int = 0,
+    signatures: tuple[Signature, ...] = USUAL_SIGNATURES,
     **callback: Any,
 ) -> Timer:
     """A timer in mid-attempt."""
@@ -40,7 +42,12 @@ def make_timer(
         wake_at=1_750_000_060_000,
         created_at=1_749_000_000_000,
         updated_at=1_750_000_000_000,
-        spec=Spec(callback=HttpCallback(url=url, **callback), correlation_id=correlation_id),
+        spec=Spec(
+            callback=HttpCallback(url=url, **callback),
+            correlation_id=correlation_id,
+            response_bytes=response_bytes,
+            signatures=signatures,
+        ),
         progress=Progress(attempt=attempt, occurrence=occurrence),
     )
 

@@ -131,9 +131,9 @@ class Receiver:
     async def _say(
         self, request: Request, _: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Send the text, in pieces of ``by`` bytes, and go on."""
+        """Send the text, or what the ``hex`` stands for, in pieces of ``by`` bytes, and go on."""
         asked = dict(parse_qsl(urlsplit(request.path).query))
-        text = asked["text"].encode()
+        text = bytes.fromhex(asked["hex"]) if "hex" in asked else asked["text"].encode()
         by = int(asked.get("by", len(text)))
         for start in range(0, len(text), by):
             writer.write(text[start : start + by])

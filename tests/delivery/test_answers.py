@@ -171,9 +171,10 @@ _PIECES = (
 _WIRE = st.binary(max_size=300) | st.lists(st.sampled_from(_PIECES), max_size=12).map(b"".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
-@given(wire=_WIRE, head=st.booleans(), cuts=st.integers(1, 40))
-def test_whatever_comes(wire: bytes, cuts: int, *, head: bool):
+@given(wire=_WIRE, head=st.booleans(), cuts=st.integers(1, 40), keep=st.sampled_from([0, 5]))
+def test_whatever_comes(wire: bytes, cuts: int, keep: int, *, head: bool):
     """Whatever bytes a receiver sends, there is an outcome, and nothing stays open behind it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -190,9 +191,10 @@ def test_whatever_comes(wire: bytes, cuts: int, *, head: bool):
             connection = await connections.open(origin, "127.0.0.1", 5)
             with contextlib.suppress(NoAnswer):
                 response = await connection.exchange(
-                    b"GET / HTTP/1.1\r\n\r\n", b"", 5, is_head=head
+                    b"GET / HTTP/1.1\r\n\r\n", b"", 5, is_head=head, keep=keep
                 )
                 assert 100 <= response.status <= 999
+                assert (response.excerpt is not None) is (keep > 0)
             connections.give_back(connection)
             connections.close()
             await until(lambda: not connections._open)

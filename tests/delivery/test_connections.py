@@ -52,6 +52,7 @@ async def test_timeout_is_each_attempts_own(sender: HttpSender, receiver: Receiv
     assert (await sender.send(slow, mine)).kind is Kind.OK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/status/200", "/status/500", "/reset", "/hang", "/say?text=no"])
 async def test_nothing_is_kept_of_an_attempt(sender: HttpSender, receiver: Receiver, path: str):
     """However it ended, its payload and its connection do not wait for a collection."""

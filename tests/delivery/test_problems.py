@@ -18,6 +18,7 @@ OWNED = [
     *("Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer"),
     *("Keep-Alive", "Expect", "Proxy-Authorization", "proxy-connection"),
     *("webhook-id", "Webhook-Signature", "WEBHOOK-TIMESTAMP", "webhook-anything"),
+    *("X-Timer-Signature", "x-timer-signature"),
 ]
 
 

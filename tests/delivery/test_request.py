@@ -1,14 +1,15 @@
 """What reaches the receiver, byte by byte."""
 
+import hmac
 import re
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from duetime import __version__
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret, sign
-from duetime.model import Kind
+from duetime.model import Kind, Signature
 from duetime.testing import FakeClock
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver, Request
@@ -82,6 +83,37 @@ async def test_every_secret_signs(make_sender: MakeSender, receiver: Receiver):
     ]
 
 
+@pytest.mark.parametrize("payload", [Raw(b'{"a": 1}'), Raw(b" " * 5000), UNSET])
+async def test_timer_signature(
+    make_sender: MakeSender, receiver: Receiver, payload: Raw | UnsetType
+):
+    """It covers the body alone, once per secret, the newest first."""
+    sender = make_sender(secrets=SECRETS)
+    request = await deliver(sender, receiver, payload=payload, signatures=("timer",))
+    assert request.headers["x-timer-signature"].split(",") == [
+        hmac.new(secret, request.body, "sha256").hexdigest() for secret in SECRETS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        (("webhook",), {"webhook-signature"}),
+        (("timer",), {"x-timer-signature"}),
+        (("timer", "webhook"), {"webhook-signature", "x-timer-signature"}),
+        ((), set()),
+    ],
+)
+async def test_signatures_as_the_timer_has_them(
+    make_sender: MakeSender, receiver: Receiver, chosen: tuple[Signature, ...], sent: set[str]
+):
+    """No others are sent, and none by a node without secrets; the id and the time always are."""
+    for sender, expected in ((make_sender(secrets=SECRETS), sent), (make_sender(), set())):
+        request = await deliver(sender, receiver, signatures=chosen)
+        assert {name for name in request.headers if name.endswith("-signature")} == expected
+        assert {"webhook-id", "webhook-timestamp"} <= set(request.headers)
+
+
 async def test_own_headers_come_last(sender: HttpSender, receiver: Receiver):
     """The timer's headers replace Duetime's, in any spelling, and each is sent once."""
     own = {"CONTENT-TYPE": "text/plain", "user-Agent": "me", "X-Timer-Id": "7", "Accept": "a/b"}
@@ -102,6 +134,21 @@ async def test_signed_headers_cannot_be_replaced(make_sender: MakeSender, receiv
     assert request.headers["webhook-timestamp"] == "1750000000"
     assert request.headers["webhook-signature"].startswith("v1,") is True
     assert "v1,x" not in request.headers["webhook-signature"]
+
+
+@pytest.mark.parametrize("chosen", [(), ("webhook",), ("timer",)])
+@pytest.mark.parametrize("secrets", [(), SECRETS], ids=["no secret", "secrets"])
+async def test_signatures_cannot_be_forged(
+    make_sender: MakeSender,
+    receiver: Receiver,
+    secrets: tuple[bytes, ...],
+    chosen: tuple[Signature, ...],
+):
+    """Not even where Duetime sends none does a timer's own take the place."""
+    forged = {"x-timer-SIGNATURE": "forged", "webhook-signature": "forged"}
+    sender = make_sender(secrets=secrets)
+    request = await deliver(sender, receiver, headers=forged, signatures=chosen)
+    assert b"forged" not in request.head
 
 
 async def test_trace_is_the_occurrence(sender: HttpSender, receiver: Receiver):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.docs_page.sign import PAGE, signed
+from tests.outputs import HeardProcess
 from tests.ports import free_port
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -41,12 +42,11 @@ def test_a_browser_draws_every_operation(tmp_path):
     """Under its own policy, from the description that a node serves."""
     port = free_port()
     program = "import sys; from duetime.cli import main; sys.exit(main())"
-    node = subprocess.Popen(
+    node = HeardProcess(
         [sys.executable, "-c", program, "dev", "--port", str(port)],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
     )
     try:
         while "listens on" not in (line := node.stdout.readline()):

@@ -15,6 +15,9 @@ from duetime.requests import CreateTimer
 from duetime.service import Service
 from duetime.stores import News
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.meter import Meter
+from duetime.tenancy.rules import Rules
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from tests.waiting import settle
 
@@ -37,19 +40,25 @@ class Node:
         self.clock = clock
         self.sender = RecordingSender()
         options = {"claim_for": CLAIM_FOR, **options}
-        self.engine = Engine(name, store, self.sender, clock, **options)
+        self.rules = Rules(store, clock)
+        self.meter = Meter(self.rules, store, clock)
+        self.engine = Engine(
+            name, store, self.sender, clock, rules=self.rules, meter=self.meter, **options
+        )
         self.engine.members.shards = ALL_SHARDS  # until its members make a pass
-        self.service = Service(store, self.sender, clock, engine=self.engine)
+        self.service = Service(
+            store, self.sender, clock, engine=self.engine, rules=self.rules, meter=self.meter
+        )
 
     async def create(self, **fields: Any) -> Timer:
         """Create a timer; by default it is due at once."""
         body = {"delay": "0s", "callback": {"type": "http", "url": "https://a.example/"}} | fields
         request = msgspec.convert(body, CreateTimer)
-        timer, _ = await self.service.create(DEFAULT_TENANT, request)
+        timer, _ = await self.service.create(OPERATOR, request)
         return timer
 
     async def get(self, timer: Timer) -> Timer:
-        return await self.service.get(DEFAULT_TENANT, timer.id)
+        return await self.service.get(OPERATOR, timer.id)
 
     async def turn(self) -> None:
         """Let every part that moves timers make a pass."""

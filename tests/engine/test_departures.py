@@ -8,6 +8,7 @@ import pytest
 
 from duetime.engine.claim import Claim
 from duetime.engine.departures import Departures
+from duetime.engine.holds import Holds
 from duetime.engine.targets import LEAST_PLACES, MOST_AHEAD, Targets
 from duetime.model import Kind
 from duetime.testing import FakeClock
@@ -51,7 +52,7 @@ def deliveries():
 @pytest.fixture
 def departures(clock, deliveries):
     targets = SimpleNamespace(places=lambda _: deliveries.places)
-    departures = Departures(clock, sender=None, targets=targets, committer=Mock())
+    departures = Departures(clock, sender=None, targets=targets, committer=Mock(), holds=Holds())
     departures._deliver = deliveries.deliver
     return departures
 

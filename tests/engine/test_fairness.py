@@ -12,6 +12,7 @@ from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES
 from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Insert
+from duetime.tenancy.caller import Caller
 from tests.engine.conftest import Node
 from tests.engine.crowds import HANGING, HangingSender, heavy
 from tests.waiting import settle
@@ -294,7 +295,7 @@ async def test_what_was_claimed_ahead_of_a_receiver_that_stops_answering_is_hand
     executing = [t for t in timers if (await node.get(t)).status is Status.EXECUTING]
     assert len(executing) == node.engine.targets.under_way == 2
     waiting = [t for t in timers if (await node.get(t)).status is Status.PENDING]
-    assert await node.service.cancel(waiting[0].tenant, waiting[0].id)
+    assert await node.service.cancel(Caller(waiting[0].tenant), waiting[0].id)
 
 
 async def test_claims_that_were_lost_take_no_places(node, store, clock):
@@ -321,7 +322,7 @@ async def test_an_update_does_not_wait_in_the_queue_of_the_old_receiver(store, c
     await node.turn()
     body = {"delay": "2s", "callback": {"type": "http", "url": "https://a.example/"}}
     moved = timers[-1]
-    await node.service.update(moved.tenant, moved.id, msgspec.convert(body, UpdateTimer))
+    await node.service.update(Caller(moved.tenant), moved.id, msgspec.convert(body, UpdateTimer))
     clock.advance(2_000)
     await node.turn()
     assert node.sent == [(moved.id, 1)]

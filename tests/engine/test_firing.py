@@ -14,6 +14,7 @@ from duetime.errors import IllegalTransition
 from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change
+from duetime.tenancy.caller import OPERATOR
 from tests.engine.conftest import CLAIM_FOR
 from tests.factories import claim_of, insert, make_timer
 from tests.waiting import settle
@@ -97,7 +98,7 @@ async def test_a_canceled_timer_never_starts(node, clock):
     """Once a cancel is acknowledged, nothing is sent: the engine is told, and forgets the timer."""
     timer = await node.create(delay="1s")
     await node.engine.reader.step()
-    await node.service.cancel(TENANT, timer.id)
+    await node.service.cancel(OPERATOR, timer.id)
     clock.advance(1_000)
     await node.turn()
     assert node.sent == []
@@ -121,7 +122,7 @@ async def test_a_timer_under_way_cannot_be_canceled(node):
     timer = await node.create()
     await node.engine.dispatcher.step()
     with pytest.raises(IllegalTransition, match="cannot cancel timer with status 'executing'"):
-        await node.service.cancel(TENANT, timer.id)
+        await node.service.cancel(OPERATOR, timer.id)
 
 
 @pytest.mark.promise("cancel-holds")
@@ -130,7 +131,7 @@ async def test_an_update_moves_the_start(node, clock, delay, changed):
     """Only the new time counts after an update, be it later than the old one or earlier."""
     timer = await node.create(delay=delay)
     await node.engine.reader.step()
-    await node.service.update(TENANT, timer.id, UpdateTimer(delay=changed))
+    await node.service.update(OPERATOR, timer.id, UpdateTimer(delay=changed))
     clock.advance(2_999)
     await node.turn()
     assert node.sent == []
@@ -146,11 +147,11 @@ async def test_an_update_moves_the_start(node, clock, delay, changed):
 async def test_a_paused_timer_waits_and_fires_late_after_resume(node, clock):
     """Pausing holds a timer back past its time; resuming makes it due at once."""
     timer = await node.create(delay="1s")
-    await node.service.pause(TENANT, timer.id)
+    await node.service.pause(OPERATOR, timer.id)
     clock.advance(5_000)
     await node.turn()
     assert node.sent == []
-    await node.service.resume(TENANT, timer.id)
+    await node.service.resume(OPERATOR, timer.id)
     await node.turn()
     assert node.sent == [(timer.id, 1)]
 
@@ -158,7 +159,7 @@ async def test_a_paused_timer_waits_and_fires_late_after_resume(node, clock):
 async def test_fire_starts_a_waiting_timer_now(node):
     """Firing by hand needs no waiting."""
     timer = await node.create(delay="3d")
-    await node.service.fire(TENANT, timer.id)
+    await node.service.fire(OPERATOR, timer.id)
     await node.dispatch()
     assert node.sent == [(timer.id, 1)]
 
@@ -202,7 +203,7 @@ async def test_retries_come_when_the_policy_says(node, clock):
     assert len({sent.webhook_id for sent in node.sender.sent}) == 1
     assert stored.status is Status.FAILED
     assert stored.progress.last_error == "HTTP 500"
-    log = await node.service.attempts(TENANT, timer.id, None, 50)
+    log = await node.service.attempts(OPERATOR, timer.id, None, 50)
     assert [(line.attempt, line.outcome.kind) for line in log] == [(n, "http") for n in (1, 2, 3)]
 
 

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from duetime.engine import agenda
-from duetime.model import DEFAULT_TENANT, Kind, Status
+from duetime.model import Kind, Status
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FlakyStore
 from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, watch
 from tests.waiting import settle
@@ -62,7 +63,7 @@ async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead
     for timer in timers:
         stored = await a.get(timer)
         assert stored.status is Status.COMPLETED
-        log = await a.service.attempts(DEFAULT_TENANT, timer.id, None, 50)
+        log = await a.service.attempts(OPERATOR, timer.id, None, 50)
         assert [(line.attempt, line.outcome.kind) for line in log] == [(1, Kind.LOST), (2, Kind.OK)]
         assert "node b was gone" in log[0].outcome.error
 

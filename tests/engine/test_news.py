@@ -10,10 +10,11 @@ import pytest
 from duetime.engine.herald import LARGEST, MOST_WAITING, Herald
 from duetime.engine.notices import IMMINENT
 from duetime.engine.reader import MOST_HEARD
-from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
+from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Waking
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FlakyStore
 from tests.engine.conftest import DeafStore, Node, create_for, join
 from tests.factories import make_timer
@@ -145,10 +146,10 @@ async def test_a_timer_that_was_moved_away_is_forgotten(pair, clock):
     a, b = pair
     timer = await create_for(b, a, delay=f"{IMMINENT}ms")
     assert timer.id in a.engine.agenda
-    await a.service.update(DEFAULT_TENANT, timer.id, UpdateTimer(delay="3s"))
+    await a.service.update(OPERATOR, timer.id, UpdateTimer(delay="3s"))
     assert timer.id not in a.engine.agenda
     timer = await create_for(b, a, delay=f"{IMMINENT}ms")
-    await a.service.cancel(DEFAULT_TENANT, timer.id)
+    await a.service.cancel(OPERATOR, timer.id)
     assert timer.id not in a.engine.agenda
 
 

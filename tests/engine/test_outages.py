@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from duetime.engine.committer import Claim
 from duetime.errors import StoreError, StoreUnavailable
-from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
+from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
+from duetime.tenancy.caller import OPERATOR
 from tests.engine.conftest import CLAIM_FOR, Node
 from tests.factories import claimed, make_timer
 from tests.waiting import settle
@@ -102,7 +103,7 @@ async def test_of_two_versions_in_one_batch_the_old_one_is_not_sent(
     old = await node.create()
     callback = {"type": "http", "url": "https://new.example/"}
     body = msgspec.convert({"callback": callback}, UpdateTimer)
-    new = await node.service.update(DEFAULT_TENANT, old.id, body)
+    new = await node.service.update(OPERATOR, old.id, body)
     node.engine.agenda.forget(old.id)
     begun = [("a", old), ("b", new)]
     for name, timer in begun:

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from duetime import model
-from duetime.model import DEFAULT_TENANT, MAX_LOST, Kind, Status
+from duetime.model import MAX_LOST, Kind, Status
+from duetime.tenancy.caller import OPERATOR
 from tests.engine.conftest import CLAIM_FOR, Node
 from tests.waiting import settle
 
@@ -36,7 +37,7 @@ async def test_what_a_dead_node_left_executing_is_taken_up_with_the_next_attempt
     await heir.turn()
     assert heir.sent == [(timer.id, 2)]
     assert heir.sender.sent[0].webhook_id == node.sender.sent[0].webhook_id
-    log = await heir.service.attempts(DEFAULT_TENANT, timer.id, None, 50)
+    log = await heir.service.attempts(OPERATOR, timer.id, None, 50)
     assert [(line.attempt, line.outcome.kind) for line in log] == [(1, Kind.LOST), (2, Kind.OK)]
     assert "node-1" in log[0].outcome.error
     assert (await heir.get(timer)).status is Status.COMPLETED
@@ -80,7 +81,7 @@ async def test_a_stalled_node_hands_back_what_it_did_not_send(node, clock):
     assert (await node.get(timer)).status is Status.PENDING
     await node.turn()
     assert node.sent == [(timer.id, 1)]
-    log = await node.service.attempts(DEFAULT_TENANT, timer.id, None, 50)
+    log = await node.service.attempts(OPERATOR, timer.id, None, 50)
     assert [line.attempt for line in log] == [1]
 
 

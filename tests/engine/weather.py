@@ -11,10 +11,11 @@ import msgspec
 
 from duetime.engine import Engine
 from duetime.errors import DuetimeError, StoreUnavailable
-from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status, Timer
+from duetime.model import Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, UpdateTimer
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
 
 SPEED = 10
 OK = Outcome(kind=Kind.OK, status_code=200)
@@ -168,7 +169,7 @@ class Users:
             "callback": self._callback(),
             "retry_policy": {"max_attempts": 50, "initial_interval": "1s", "max_interval": "2s"},
         }
-        timer, _ = await self._service.create(DEFAULT_TENANT, msgspec.convert(body, CreateTimer))
+        timer, _ = await self._service.create(OPERATOR, msgspec.convert(body, CreateTimer))
         self._ids.append(timer.id)
         self._receivers.told[timer.id] = Told(timer)
         self.granted["create"] += 1
@@ -189,9 +190,9 @@ class Users:
                 if callback := fields.get("callback"):
                     told.urls = told.urls | {callback["url"]}
                 body = msgspec.convert(fields, UpdateTimer)
-                timer = await self._service.update(DEFAULT_TENANT, id_, body)
+                timer = await self._service.update(OPERATOR, id_, body)
             else:
-                timer = await getattr(self._service, change)(DEFAULT_TENANT, id_)
+                timer = await getattr(self._service, change)(OPERATOR, id_)
         except StoreUnavailable:
             told.is_in_doubt = told.is_in_doubt or change == "cancel"
             raise
@@ -243,7 +244,7 @@ async def settled(store: MemoryStore, service: Service, receivers: Receivers) ->
         told.is_paused = False
     for timer in list(store._timers.values()):
         if timer.status is Status.PAUSED:
-            await service.resume(DEFAULT_TENANT, timer.id)
+            await service.resume(OPERATOR, timer.id)
 
     def is_busy() -> bool:
         return any(timer.wake_at is not None for timer in store._timers.values())

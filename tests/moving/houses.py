@@ -8,9 +8,35 @@ from msgspec.structs import replace
 from duetime.model import HttpCallback, Status
 from duetime.moving.copying import Copy
 from duetime.stores import Insert, Record
-from tests.factories import NOW, claimed, make_attempt, make_event, make_spec, make_timer
+from tests.factories import (
+    NOW,
+    claimed,
+    make_attempt,
+    make_event,
+    make_line,
+    make_spec,
+    make_timer,
+)
 
 LAYOUT = Record(kind="layout", name="timers", version=3, data=b'{"num_shards": 64}')
+# Those who live in a house: a tenant that was deleted, and one without any lines, among them.
+TENANTS = ("acme", "gone", "zoo")
+INHABITANTS = (
+    *(
+        Record(kind="tenant", name=name, version=2, data=f'{{"name": "{name}"}}'.encode())
+        for name in TENANTS
+    ),
+    Record(kind="key", name="0123456789abcdef", data=b'{"id":"0123456789abcdef","tenant":"acme"}'),
+    Record(kind="key", name="fedcba9876543210", version=7, data=b'{ "expires_at": 1 }'),
+    Record(kind="group", name="acme/mail", version=3, data='{"title":"Grüße"}'.encode()),
+    Record(kind="group", name="default/mail", data=b"{}"),
+    Record(kind="key uses", name="acme", version=99, data=b'{"0123456789abcdef":1750000000000}'),
+    Record(kind="action", name="acme/a1", version=12, data=b'{"batch":["x"]}'),
+    Record(kind="ended action/default", name="default/a2", data=b"{}"),
+    Record(kind="ended action/acme", name="acme/a3", data=b"{}"),
+    Record(kind="ended action/gone", name="gone/a4", data=b"{}"),
+)
+KINDS = ("layout", *dict.fromkeys(record.kind for record in INHABITANTS))
 _FINAL = {Status.PAUSED, Status.FAILED, Status.COMPLETED, Status.CANCELED}
 
 
@@ -21,8 +47,8 @@ class Listening:
         self.said = []
         self.shown = []
 
-    def at(self, task, timers):
-        self.shown.append((task, timers))
+    def at(self, task, count, things="timers"):
+        self.shown.append((task, count, things))
 
     def say(self, sentence):
         self.said.append(sentence)
@@ -82,9 +108,28 @@ async def furnished(store, count=100):
     return inserts
 
 
-async def copied(source, target, clock, onlooker=None, name="here"):
+async def inhabited(store, count=100):
+    """Let tenants move in, who have done so many things each; the lines that tell of it."""
+    for record in INHABITANTS:
+        assert await store.put_record(None, record)
+    lines = [
+        make_line(
+            tenant=tenant,
+            at=NOW + number * 1_000,
+            key="0123456789abcdef" if number % 2 else None,
+            details={"b": number, "a": {"x": [1.5, None, "ä"]}} if number % 3 else {},
+        )
+        for number in range(count)
+        for tenant in ("gone", "default", "acme")
+    ]
+    for first in range(0, len(lines), 1_000):
+        await store.write_lines(lines[first : first + 1_000], None)
+    return lines
+
+
+async def copied(source, target, clock, onlooker=None, name="here", **options):
     """Copy, while time passes whenever somebody waits for it."""
-    copy = Copy(source, target, clock, onlooker or Listening(), name=name)
+    copy = Copy(source, target, clock, onlooker or Listening(), name=name, **options)
     return await passing(clock, copy.run())
 
 
@@ -108,4 +153,11 @@ async def holdings(store):
         after = part[-1].id
     logs = {timer.id: await store.attempts(timer.id, None, 10_000) for timer in timers}
     events = await store.events(range(4096), None, 10_000)
-    return sorted(timers, key=lambda timer: timer.id), logs, events, await store.records("layout")
+    records = [record for kind in KINDS for record in await store.records(kind)]
+    lines = [line for tenant in ("default", *TENANTS) for line in await lines_of(store, tenant)]
+    return sorted(timers, key=lambda timer: timer.id), logs, events, records, lines
+
+
+async def lines_of(store, tenant):
+    """All lines of a tenant's audit."""
+    return await store.lines(tenant, None, 100_000, descending=False)

@@ -11,12 +11,14 @@ from duetime.stores import Insert, Record
 from duetime.testing import FlakyStore
 from tests.factories import insert, make_event, make_spec, make_timer
 from tests.moving.houses import (
+    INHABITANTS,
     LAYOUT,
     Breaking,
     Listening,
     copied,
     furnished,
     holdings,
+    inhabited,
     log_of,
     passing,
 )
@@ -29,17 +31,19 @@ class Silent:
         self.store = store
 
     def __getattr__(self, name):
-        assert name in {"scan", "attempts", "events", "get", "records", "traits"}, name
+        assert name in {"scan", "attempts", "events", "get", "records", "lines", "traits"}, name
         return getattr(self.store, name)
 
 
 @pytest.mark.promise("whole-copy")
 async def test_everything_is_copied(clock, source, target):
-    """Timers in every status, attempts, events that wait, and the layout; the source is read."""
+    """Timers with attempts and events, the layout, tenants and their audit; the source is read."""
     inserts = await furnished(source, 1_200)
+    lines = await inhabited(source)
     tally = await copied(Silent(source), target, clock)
     assert await holdings(target) == await holdings(source)
-    assert (tally.timers, tally.records) == (1_200, 1)
+    assert (tally.timers, tally.records) == (1_200, 1 + len(INHABITANTS))
+    assert tally.lines == len(lines) == 300
     assert tally.attempts == sum(len(each.attempts) for each in inserts) > 1_000
     assert tally.events == sum(len(each.events) for each in inserts) > 10
     assert await target.records("copy") == []
@@ -56,8 +60,12 @@ async def test_it_is_told_how_far_it_is(clock, source, target):
     await furnished(source, 1_200)
     onlooker = Listening()
     await copied(source, target, clock, onlooker)
-    assert onlooker.shown[:3] == [("copied", 500), ("copied", 1_000), ("copied", 1_200)]
-    assert ("compared", 1_200) in onlooker.shown
+    assert onlooker.shown[:3] == [
+        ("copied", 500, "timers"),
+        ("copied", 1_000, "timers"),
+        ("copied", 1_200, "timers"),
+    ]
+    assert ("compared", 1_200, "timers") in onlooker.shown
     assert onlooker.said == []
 
 

@@ -132,7 +132,7 @@ async def test_what_the_source_drops_meanwhile_is_no_conflict(clock, source, tar
     assert await target.get([told.id]) == [told]
     finished = sum(each.timer.status in FINISHED for each in inserts) + 1
     [sentence] = onlooker.said
-    assert sentence.startswith(f"FROM drops what was finished long ago: {finished + 2} timers or")
+    assert sentence.startswith(f"FROM drops what is old: {finished + 2} timers, logs or")
     assert await target.records("copy") == []
 
 

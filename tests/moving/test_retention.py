@@ -1,14 +1,15 @@
-"""Finished timers are dropped in the new house as they were in the old one."""
+"""What is old is dropped in the new house as it was in the old one."""
 
 from types import SimpleNamespace
 
 import pytest
 
+from duetime import ids
 from duetime.engine.janitor import Janitor
 from duetime.model import FINISHED
 from duetime.moving.copying import Copy
 from duetime.stores.opening import Options, open_store
-from tests.moving.houses import Listening, furnished
+from tests.moving.houses import Listening, copied, furnished, inhabited
 from tests.servers.dynamodb import ask
 
 RETENTION = 86_400_000
@@ -44,3 +45,15 @@ async def test_dynamodb_drops_what_a_copy_brought(clock, source, table):
     beside = [item for item in found if ended & {item["pk"]["S"], item["sk"]["S"]}]
     assert len(beside) > 2 * len(ended)
     assert all("x" in item for item in beside)
+
+
+async def test_dynamodb_drops_the_lines_that_a_copy_brought(clock, source, table):
+    """Each so long after it was made as the copy was told."""
+    lines = await inhabited(source, 10)
+    target = await opened(table)
+    await copied(source, target, clock, keep_lines_for=400 * RETENTION)
+    await target.close()
+    found = {item["sk"]["S"]: item for item in (await ask(table, "Scan"))["Items"] if "x" in item}
+    for line in lines:
+        goes_at = int(found[line.id]["x"]["N"]) * 1000
+        assert 0 <= goes_at - ids.time_of(line.id) - 400 * RETENTION <= 1000

@@ -20,7 +20,7 @@ from tests.moving.houses import Listening
 
 # What either asks of the target before it is in, or a little more.
 OF_NODE = 4
-OF_COPY = 8
+OF_COPY = 12
 
 
 class Turns:
@@ -52,12 +52,12 @@ class Seen:
 
     def __getattr__(self, name):
         ask = getattr(self.store, name)
-        if name not in {"records", "put_record", "scan", "insert"}:
+        if name not in {"records", "put_record", "scan", "lines", "insert"}:
             return ask
 
-        async def ask_in_turn(*args):
+        async def ask_in_turn(*args, **named):
             await self.turns.take(self.who)
-            return await ask(*args)
+            return await ask(*args, **named)
 
         return ask_in_turn
 

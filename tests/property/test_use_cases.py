@@ -25,13 +25,14 @@ from duetime.errors import Conflict, IllegalTransition, NotFound, PreconditionFa
 from duetime.ids import ALL_SHARDS
 from duetime.model import FINISHED, TRANSITIONS, Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, HttpCallbackBody, RetryPolicyBody, UpdateTimer
+from duetime.searching import Filter, Part
 from duetime.service import Service
-from duetime.stores import Change, Query, Store
+from duetime.stores import Change, Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
+from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.testing import FakeClock, RecordingSender
 
-TENANT = "default"
 CLAIM_FOR = 10_000
 OUTCOMES = {
     "ok": Outcome(kind=Kind.OK, status_code=200),
@@ -98,7 +99,7 @@ class UseCases(RuleBasedStateMachine):
         body = _body(key, name, delay)
         taken = self._with_key(key)
         if taken is None:
-            timer, is_new = self.run(self.service.create(TENANT, body))
+            timer, is_new = self.run(self.service.create(OPERATOR, body))
             assert is_new
             made_of = None if key is None else (name, delay)
             key = timer.id if key is None else key
@@ -106,11 +107,11 @@ class UseCases(RuleBasedStateMachine):
             self.expected[timer.id] = Expected(Status.PENDING, 1, key, name, made_of, at)
             return timer.id
         if self.expected[taken].made_of == (name, delay):
-            timer, is_new = self.run(self.service.create(TENANT, body))
+            timer, is_new = self.run(self.service.create(OPERATOR, body))
             assert (timer.id, is_new) == (taken, False)
         else:
             with pytest.raises(Conflict):
-                self.run(self.service.create(TENANT, body))
+                self.run(self.service.create(OPERATOR, body))
         return multiple()
 
     @rule(target=timers, key=KEYS, name=NAMES, delay=DELAYS)
@@ -122,9 +123,9 @@ class UseCases(RuleBasedStateMachine):
         known = self.expected[taken]
         if known.status not in TRANSITIONS["replace"]:
             with pytest.raises(IllegalTransition):
-                self.run(self.service.put(TENANT, body))
+                self.run(self.service.put(OPERATOR, body))
             return multiple()
-        timer, is_new = self.run(self.service.put(TENANT, body))
+        timer, is_new = self.run(self.service.put(OPERATOR, body))
         assert (timer.id, is_new) == (taken, False)
         self._moved(timer, "replace")
         known.name, known.made_of = name, (name, delay)
@@ -134,29 +135,29 @@ class UseCases(RuleBasedStateMachine):
     @rule(id_=timers, delay=DELAYS)
     def update(self, id_: str, delay: str):
         body = UpdateTimer(delay=delay, name="changed")
-        if self._act("update", id_, self.service.update(TENANT, id_, body)):
+        if self._act("update", id_, self.service.update(OPERATOR, id_, body)):
             self.expected[id_].name = "changed"
             self.expected[id_].execute_at = self.clock.now() + MILLIS[delay]
 
     @rule(id_=timers)
     def cancel(self, id_: str):
         if self.expected[id_].status is Status.CANCELED:  # a repeat answers like the first one
-            timer = self.run(self.service.cancel(TENANT, id_))
+            timer = self.run(self.service.cancel(OPERATOR, id_))
             assert timer.version == self.expected[id_].version
         else:
-            self._act("cancel", id_, self.service.cancel(TENANT, id_))
+            self._act("cancel", id_, self.service.cancel(OPERATOR, id_))
 
     @rule(id_=timers)
     def pause(self, id_: str):
-        self._act("pause", id_, self.service.pause(TENANT, id_))
+        self._act("pause", id_, self.service.pause(OPERATOR, id_))
 
     @rule(id_=timers)
     def resume(self, id_: str):
-        self._act("resume", id_, self.service.resume(TENANT, id_))
+        self._act("resume", id_, self.service.resume(OPERATOR, id_))
 
     @rule(id_=timers)
     def fire(self, id_: str):
-        if self._act("fire", id_, self.service.fire(TENANT, id_)):
+        if self._act("fire", id_, self.service.fire(OPERATOR, id_)):
             assert self._stored(id_).wake_at == self.clock.now()
             known = self.expected[id_]
             known.execute_at = min(known.execute_at, self.clock.now())
@@ -164,15 +165,15 @@ class UseCases(RuleBasedStateMachine):
     @rule(id_=timers)
     def insist_on_a_version_that_is_gone(self, id_: str):
         with pytest.raises(PreconditionFailed):
-            self.run(self.service.cancel(TENANT, id_, self.expected[id_].version + 1))
+            self.run(self.service.cancel(OPERATOR, id_, self.expected[id_].version + 1))
 
     @rule(id_=timers)
     def get(self, id_: str):
-        timer = self.run(self.service.get(TENANT, id_))
-        by_key = self.run(self.service.get_by_key(TENANT, "default", self.expected[id_].key))
+        timer = self.run(self.service.get(OPERATOR, id_))
+        by_key = self.run(self.service.get_by_key(OPERATOR, "default", self.expected[id_].key))
         assert timer == by_key
         with pytest.raises(NotFound):
-            self.run(self.service.get("another tenant", id_))
+            self.run(self.service.get(Caller("another"), id_))
 
     # What engines do
 
@@ -271,9 +272,8 @@ class UseCases(RuleBasedStateMachine):
 
     def _search_agrees_with_the_model(self):
         for status in Status:
-            page = self.run(
-                self.service.search(Query(tenant=TENANT, status=status, limit=200, with_total=True))
-            )
+            part = Part(limit=200, with_total=True)
+            page = self.run(self.service.search(OPERATOR, Filter(statuses=(status,)), part))
             known = {id_ for id_, each in self.expected.items() if each.status is status}
             assert {timer.id for timer in page.timers} == known
             assert page.total == len(known)

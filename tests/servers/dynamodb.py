@@ -17,6 +17,7 @@ VERSION = "2.6.1"
 REGION = "local"
 _MAIN = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
 _HEAP = ["-Xms32m", "-Xmx384m", "-XX:+UseSerialGC"]
+SECRET = "the-secret-of-the-local-tables"
 _SHORT_LIVED = ["-XX:TieredStopAtLevel=1"]
 
 
@@ -59,7 +60,7 @@ class DynamoServer(Server):
     def url(self, table: str = "", **query: str) -> str:
         """Where to reach it; it takes any credentials."""
         options = {"endpoint": f"http://127.0.0.1:{self.port}", **query}
-        return f"dynamodb://local:secret@{REGION}/{table}?{urlencode(options)}"
+        return f"dynamodb://local:{SECRET}@{REGION}/{table}?{urlencode(options)}"
 
     def set_up(self) -> None:
         self._install = self._install.within_reach(self._account, self.folder)

@@ -26,9 +26,9 @@ STORES: dict[str, Callable[[Path, str], Store]] = {
     **dict.fromkeys(KINDS, lambda folder, url: open_store(url)),
 }
 # The name of a server begins with a scheme of its store's URLs.
-HEARING = [
-    engine for engine in STORES if kind_of(f"{engine.partition('-')[0]}://").traits.passes_news
-]
+TRAITS = {engine: kind_of(f"{engine.partition('-')[0]}://").traits for engine in STORES}
+HEARING = [engine for engine, traits in TRAITS.items() if traits.passes_news]
+KEEPING = [engine for engine, traits in TRAITS.items() if not traits.drops_by_itself]
 
 
 @asynccontextmanager
@@ -50,6 +50,15 @@ async def store(
     request: pytest.FixtureRequest, tmp_path: Path, fresh_database: FreshDatabase
 ) -> AsyncIterator[Store]:
     """An empty store of each kind."""
+    async with empty_store(request.param, tmp_path, fresh_database) as opened:
+        yield opened
+
+
+@pytest.fixture(params=KEEPING)
+async def keeping_store(
+    request: pytest.FixtureRequest, tmp_path: Path, fresh_database: FreshDatabase
+) -> AsyncIterator[Store]:
+    """An empty store of each kind that drops nothing by itself, in a time that no test sees."""
     async with empty_store(request.param, tmp_path, fresh_database) as opened:
         yield opened
 

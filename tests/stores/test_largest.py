@@ -13,6 +13,7 @@ from duetime.stores import Change, Insert
 from duetime.stores.memory import MemoryStore
 from duetime.stores.mongodb.documents import HEAVIEST, to_document
 from duetime.stores.mysql.writes import _FRAME, _Changed, _New
+from duetime.tenancy.caller import Caller
 from duetime.testing import FakeClock, RecordingSender
 from tests.factories import claimed
 
@@ -52,7 +53,7 @@ async def test_the_largest_timer_fits(service, filling):
     """New or claimed, with every field at its longest."""
     body = body_of(filling, LARGEST_BODY)
     assert LARGEST_BODY - len(filling) < len(body) <= LARGEST_BODY
-    timer, _ = await service.create("t" * 128, decode(body, CreateTimer))
+    timer, _ = await service.create(Caller("t" * 128), decode(body, CreateTimer))
     assert timer.weight <= HEAVIEST
     assert len(bson.encode(to_document(Insert(timer)))) < DOCUMENT
     assert _New.of(0, Insert(timer)).size <= PACKET - _FRAME
@@ -63,10 +64,10 @@ async def test_the_largest_timer_fits(service, filling):
 async def test_a_timer_does_not_grow_beyond_it_by_updates(service):
     """What a request adds counts together with what was there; what makes it smaller always may."""
     room = LARGEST_BODY - 4096
-    timer, _ = await service.create("t", decode(body_of(b"x", room), CreateTimer))
+    timer, _ = await service.create(Caller("t"), decode(body_of(b"x", room), CreateTimer))
 
     async def updated(metadata):
-        return await service.update("t", timer.id, decode(metadata, UpdateTimer))
+        return await service.update(Caller("t"), timer.id, decode(metadata, UpdateTimer))
 
     with pytest.raises(PayloadTooLarge, match=f"timer: must be at most {LARGEST_BODY} bytes"):
         await updated(b'{"metadata":{"a":"%s"}}' % (b"x" * 20_000))
@@ -80,9 +81,9 @@ async def test_a_lower_limit_holds_for_updates_too():
     store, sender, clock = MemoryStore(), RecordingSender(), FakeClock()
     before = Service(store, sender, clock)
     service = Service(store, sender, clock, max_timer=20_000)
-    timer, _ = await before.create("t", decode(body_of(b"x", 60_000), CreateTimer))
+    timer, _ = await before.create(Caller("t"), decode(body_of(b"x", 60_000), CreateTimer))
     grown = decode(b'{"metadata":{"a":"b"}}', UpdateTimer)
     with pytest.raises(PayloadTooLarge, match="at most 20000 bytes"):
-        await service.update("t", timer.id, grown)
-    renamed = await service.update("t", timer.id, decode(b'{"name":"n"}', UpdateTimer))
+        await service.update(Caller("t"), timer.id, grown)
+    renamed = await service.update(Caller("t"), timer.id, decode(b'{"name":"n"}', UpdateTimer))
     assert renamed.spec.name == "n"

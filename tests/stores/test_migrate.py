@@ -7,7 +7,7 @@ import pytest
 from duetime import ids
 from duetime.errors import StoreUnavailable
 from duetime.stores import Insert, Query
-from tests.factories import claim_of, insert, key_of, make_timer
+from tests.factories import claim_of, insert, key_of, make_line, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")
 
@@ -38,14 +38,20 @@ CALLS = {
     "get": lambda store: store.get([]),
     "get_by_key": lambda store: store.get_by_key([key_of(make_timer())]),
     "apply": lambda store: store.apply([claim_of(make_timer())]),
+    "remove": lambda store: store.remove([make_timer()]),
     "due": lambda store: store.due(ids.ALL_SHARDS, None, 1, 1),
     "search": lambda store: store.search(Query(tenant="default")),
+    "count": lambda store: store.count("default"),
     "attempts": lambda store: store.attempts("id", None, 1),
     "events": lambda store: store.events(ids.ALL_SHARDS, None, 1),
     "published": lambda store: store.published([]),
     "records": lambda store: store.records("node"),
     "put_record": lambda store: store.put_record(None, None),
     "purge": lambda store: store.purge(ids.ALL_SHARDS, 1, 1),
+    "drop_outlived": lambda store: store.drop_outlived(ids.ALL_SHARDS, 1, 1),
+    "write_lines": lambda store: store.write_lines([make_line()], None),
+    "lines": lambda store: store.lines("default", None, 1, descending=True),
+    "drop_lines": lambda store: store.drop_lines(1, 1),
 }
 
 

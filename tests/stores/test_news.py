@@ -31,4 +31,7 @@ async def test_news_are_heard_as_they_were_announced(hearing_store):
         about_timers: list[Waking] = []
         while len(about_timers) < len(lines):
             about_timers += (await heard.get()).waking
+        await hearing_store.announce(News(is_about_rules=True))
+        while not (await heard.get()).is_about_rules:
+            pass
     assert about_timers == list(lines)

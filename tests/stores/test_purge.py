@@ -133,3 +133,43 @@ async def test_who_is_begun_anew_beside_a_purge_is_dropped_or_kept(store):
     kept = [new if won else None for new, (won,) in zip(news, answers, strict=True)]
     assert await store.get([timer.id for timer in timers]) == kept
     assert dropped == kept.count(None)
+
+
+async def test_who_has_a_retention_of_its_own_is_kept_for_so_long(keeping_store):
+    """The usual retention does not touch it, however old, and its own ends it on time."""
+    store = keeping_store
+    spec = make_spec(retention=5_000)
+    own, usual = finished(spec=spec), finished()
+    waiting = make_timer(spec=spec)
+    await insert(store, own, usual, waiting)
+    assert await store.purge(ids.ALL_SHARDS, NOW * 2, 10) == 1
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 4_999, 10) == 0
+    assert await store.get([own.id, usual.id]) == [own, None]
+    assert await store.drop_outlived({own.shard + 1}, NOW + 5_000, 10) == 0
+    assert await store.drop_outlived({own.shard}, NOW + 5_000, 10) == 1
+    assert await store.get([own.id, waiting.id]) == [None, waiting]
+    assert await store.get_by_key([key_of(own)]) == [None]
+
+
+async def test_its_own_retention_counts_from_the_end(keeping_store):
+    """A timer that finishes, is begun anew and finishes again is kept from the last time on."""
+    store = keeping_store
+    timers = [make_timer(spec=make_spec(retention=5_000), wake_at=NOW) for _ in range(3)]
+    await insert(store, *timers)
+    assert all(await store.apply([Change(one, claimed(one)) for one in timers]))
+    ends = [Change(claimed(one), completed(one, NOW + 10), make_attempt(one)) for one in timers]
+    assert all(await store.apply(ends))
+    again = model.replace(
+        ends[0].new, NOW + 20, spec=timers[0].spec, execute_at=NOW + 30, fingerprint=None
+    )
+    plain = model.replace(
+        ends[1].new, NOW + 20, spec=make_spec(), execute_at=NOW + 30, fingerprint=None
+    )
+    canceled = model.cancel(plain, NOW + 40)
+    assert await store.apply([Change(ends[0].new, again), Change(ends[1].new, plain)]) == [True] * 2
+    assert await store.apply([Change(plain, canceled)]) == [True]
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 5_010, 2) == 1
+    left = await store.get([timer.id for timer in timers])
+    assert left == [again, canceled, None]
+    assert await store.attempts(timers[2].id, None, 10) == []
+    assert await store.purge(ids.ALL_SHARDS, NOW + 41, 10) == 1

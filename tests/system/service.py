@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.outputs import OUTPUTS
 from tests.ports import free_port
 from tests.waiting import PATIENCE, eventually
 
@@ -51,12 +52,15 @@ class ServiceProcess:
 
     async def start(self) -> None:
         """Start it, and return once it is ready."""
+        environment = self._environment()
+        OUTPUTS.keep_settings(environment)
+        OUTPUTS.watch(self.log)
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 COMMAND,
                 "serve",
                 cwd=self.folder,  # where no .env lies
-                env=self._environment(),
+                env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
@@ -83,7 +87,10 @@ class ServiceProcess:
         self, method: str, path: str, body: Any = None, *, key: str | None = API_KEY, **headers: str
     ) -> Answer:
         """Make one request. Names of headers have `_` for `-`."""
-        return await asyncio.to_thread(self._call, method, path, body, key, headers)
+        answer = await asyncio.to_thread(self._call, method, path, body, key, headers)
+        is_json = answer.headers.get("content-type") == "application/json" and answer.body
+        OUTPUTS.keep_exchanged(key, body, answer.envelope if is_json else None)
+        return answer
 
     def _call(
         self, method: str, path: str, body: Any, key: str | None, headers: dict[str, str]

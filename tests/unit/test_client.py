@@ -6,6 +6,7 @@ import pytest
 
 from duetime.client import AsyncClient, Client, ClientError, ServiceError, ServiceUnreachable
 from tests.fake_service import KEY, FakeService, ok, refused
+from tests.twin_clients import Twin
 
 TIMER = {"id": "01", "status": "pending"}
 CALLBACK = {"type": "http", "url": "https://example.com"}
@@ -15,27 +16,6 @@ CALLBACK = {"type": "http", "url": "https://example.com"}
 def service():
     with FakeService() as running:
         yield running
-
-
-class Twin:
-    """Calls a method of both clients, and expects them to do the same."""
-
-    def __init__(self, service) -> None:
-        self.service = service
-
-    async def __call__(self, method, *args, **kwargs):
-        with Client(self.service.url, api_key=KEY) as client:
-            answer = getattr(client, method)(*args, **kwargs)
-            if method == "list":
-                answer = list(answer)
-        async with AsyncClient(self.service.url, api_key=KEY) as client:
-            coming = getattr(client, method)(*args, **kwargs)
-            same = [each async for each in coming] if method == "list" else await coming
-        assert answer == same
-        half = len(self.service.requests) // 2
-        sent = [request[:2] + request[3:] for request in self.service.requests]
-        assert sent[:half] == sent[half:]
-        return answer
 
 
 @pytest.fixture

@@ -54,6 +54,12 @@ def in_status(status: Status, **progress: int) -> Timer:
 ACTIONS: dict[str, list[Callable[[Timer], Timer]]] = {
     "claim": [lambda t: model.claim(t, NODE, LATER, 10_000)],
     "expire": [lambda t: model.expire(t, LATER)],
+    "hold": [lambda t: model.hold(t, LATER)],
+    "let go": [
+        lambda t: model.let_go(t, LATER),
+        lambda t: model.let_go(replace(t, progress=replace(t.progress, held_since=NOW)), LATER),
+    ],
+    "skip": [lambda t: model.skip(t, LATER)],
     "renew": [lambda t: model.renew(t, LATER, 10_000)],
     "finish": [
         lambda t: model.finish(t, OK, LATER, 0.5),
@@ -369,3 +375,33 @@ def test_any_walk_is_sound(walk: list[str], data: st.DataObject):
         else:
             with pytest.raises(IllegalTransition):
                 act(timer)
+
+
+def test_a_timer_of_a_paused_group_sleeps_and_wakes_as_late_as_it_is():
+    """It forgets nothing of when it was due, however often it is put to sleep again."""
+    timer = in_status(Status.PENDING)
+    held = model.hold(timer, LATER)
+    assert held.progress.held_since == timer.wake_at
+    assert held.wake_at == LATER + model.HOLD_FOR
+    again = model.hold(held, LATER + model.HOLD_FOR)
+    assert again.progress.held_since == timer.wake_at
+    let_go = model.let_go(again, again.updated_at)
+    assert (let_go.wake_at, let_go.progress) == (timer.wake_at, timer.progress)
+    assert model.claim(held, NODE, LATER, 10_000).progress.held_since is None
+    assert model.update(held, LATER, spec=held.spec, execute_at=LATER).progress.held_since is None
+
+
+def test_an_attempt_that_was_lost_in_a_paused_group_counts_as_lost():
+    """Its claim has run out: it is pending, and the next attempt has the next number."""
+    executing = in_status(Status.EXECUTING, lost=2)
+    held = model.hold(executing, LATER)
+    assert (held.progress.attempt, held.progress.lost) == (executing.progress.attempt, 3)
+    assert held.progress.held_since == executing.progress.claimed_at
+
+
+def test_what_a_bulk_action_changed_is_known_though_the_content_is_new():
+    """Who takes the action up again must not change it twice."""
+    progress = Progress(action="a", attempt=2)
+    timer = replace(in_status(Status.PENDING), progress=progress)
+    updated = model.update(timer, LATER, spec=timer.spec, execute_at=LATER)
+    assert updated.progress == Progress(action="a", occurrence=2)

@@ -24,6 +24,7 @@ from duetime.requests import (
     to_time,
 )
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
+from duetime.tenancy.group import NO_DEFAULTS
 
 BODY = b'{"delay":"1h","timer_id":"x","callback":{"type":"http","url":"https://e.com/"%s}%s}'
 
@@ -117,10 +118,10 @@ def test_duration_names_its_field():
 def test_http_callback():
     """Headers and payload are the user's; what was not said is the default."""
     body = HttpCallbackBody(url="https://e.com/", payload=Raw(b"[1]"), timeout="2s")
-    assert to_callback(body) == HttpCallback(
+    assert to_callback(body, NO_DEFAULTS) == HttpCallback(
         url="https://e.com/", payload=Raw(b"[1]"), timeout=2000
     )
-    plain = to_callback(HttpCallbackBody(url="https://e.com/"))
+    plain = to_callback(HttpCallbackBody(url="https://e.com/"), NO_DEFAULTS)
     assert (plain.method, plain.headers, plain.payload, plain.timeout) == (
         "POST",
         {},
@@ -133,20 +134,19 @@ def test_nats_callback():
     """A NATS callback keeps its topic, key, headers and payload."""
     body = NatsCallbackBody(topic="t", key="k", headers={"a": "b"}, payload=Raw(b"1"))
     expected = NatsCallback(topic="t", key="k", headers={"a": "b"}, payload=Raw(b"1"))
-    assert to_callback(body) == expected
+    assert to_callback(body, NO_DEFAULTS) == expected
 
 
 def test_payload_does_not_hold_its_request():
     """A payload is copied out of the request, which could be large."""
     request = BODY % (b',"payload":[1,2]', b',"metadata":"%s"' % (b"x" * 100_000))
-    callback = to_callback(decode(request, CreateTimer).callback)
+    callback = to_callback(decode(request, CreateTimer).callback, NO_DEFAULTS)
     assert bytes(callback.payload) == b"[1,2]"
     assert len(memoryview(callback.payload)) == 5
 
 
 def test_retry_policy():
     """A policy is read with its durations; none at all is a single attempt."""
-    assert to_retry_policy(None) is SINGLE_ATTEMPT
     assert to_retry_policy(RetryPolicyBody()) == SINGLE_ATTEMPT
     body = RetryPolicyBody(max_attempts=3, initial_interval="2s", max_duration="1h", jitter=0)
     expected = RetryPolicy(max_attempts=3, initial_interval=2000, max_duration=3_600_000, jitter=0)

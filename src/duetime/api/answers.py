@@ -1,8 +1,10 @@
 """Answers that tell of one timer: each names its version, for ``If-Match``."""
 
 from duetime.api.envelope import Reply
-from duetime.api.views import CanceledView, detail_view, view
+from duetime.api.views import CanceledView, detail_view, view, without_payloads
 from duetime.model import Timer
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
 
 
 def shown(timer: Timer, message: str, status: int = 200) -> Reply:
@@ -10,9 +12,12 @@ def shown(timer: Timer, message: str, status: int = 200) -> Reply:
     return Reply(status, message, view(timer), headers=_etag(timer))
 
 
-def detailed(timer: Timer) -> Reply:
-    """A timer with all that is known of it."""
-    return Reply(200, "success", detail_view(timer), headers=_etag(timer))
+def detailed(timer: Timer, caller: Caller) -> Reply:
+    """A timer with all that is known of it, as far as the caller may see it."""
+    data = detail_view(timer)
+    if not caller.may(Role.READ):
+        data = without_payloads(data)
+    return Reply(200, "success", data, headers=_etag(timer))
 
 
 def canceled(timer: Timer) -> Reply:

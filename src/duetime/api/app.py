@@ -1,6 +1,8 @@
 """The app: takes each request through its checks to its operation, and answers in the envelope."""
 
+import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from functools import partial
 from importlib.resources import files
 from urllib.parse import unquote_to_bytes
@@ -10,23 +12,37 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.admission import hung_up
-from duetime.api.auth import ApiKey
+from duetime.api.actions import Actions
+from duetime.api.api_keys import ApiKeys
+from duetime.api.audit import Audit
+from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
 from duetime.api.envelope import Code, Reply, encode, failure
+from duetime.api.groups import Groups
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation
-from duetime.api.request import Request, header
+from duetime.api.request import Request
+from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
+from duetime.api.usage import Usage
+from duetime.api.whoami import Whoami
+from duetime.clock import Clock, sleep
 from duetime.errors import (
     CallerGone,
+    Forbidden,
     InvalidRequest,
     PayloadTooLarge,
+    TooManyRequests,
     Unavailable,
 )
 from duetime.service import Service
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
+
+NOBODY = Caller("", Role.READ_WITHOUT_PAYLOADS, "")  # who asks where no key is needed
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
@@ -38,8 +54,9 @@ class Endpoint:
     def __init__(
         self,
         operations: list[Operation],
-        api_key: ApiKey,
+        authentication: Authentication,
         bodies: Bodies,
+        clock: Clock,
         *,
         max_body: int,
         max_bulk_body: int,
@@ -48,8 +65,9 @@ class Endpoint:
         if get := self._operations.get("GET"):
             self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
-        self._api_key = api_key
+        self._authentication = authentication
         self._bodies = bodies
+        self._clock = clock
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
 
@@ -59,19 +77,26 @@ class Endpoint:
         except CallerGone:
             return
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
+            if isinstance(error, TooManyRequests) and error.hold_for:
+                await sleep(self._clock, error.hold_for)
             reply = failure(error)
-        await respond(reply, send)
+        if reply.stream is None:
+            await respond(reply, send)
+        else:
+            await _stream(reply, reply.stream, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         operation = self._operations.get(scope["method"])
         headers = scope["headers"]
-        tenant = ""
-        if operation is None or not operation.is_public:
-            tenant = self._api_key.tenant_of(header(headers, b"x-api-key"))
+        caller = NOBODY
+        if operation is None or operation.role is not None:
+            client = scope.get("client")
+            caller = await self._authentication.caller_of(headers, client and client[0])
         if operation is None:
             return Reply(
                 405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
             )
+        _check_role(operation, caller)
         _check_path(scope)
         limit = self._max_bulk_body if operation.is_bulk else self._max_body
         try:
@@ -86,7 +111,7 @@ class Endpoint:
             query=scope["query_string"],
             path_params=scope["path_params"],
             body=body,
-            tenant=tenant,
+            caller=caller,
         )
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
         hung_up.set(partial(_disconnected, receive))
@@ -129,13 +154,20 @@ def create_app(
     bodies: Bodies | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
-    key = ApiKey(api_key)
+    authentication = Authentication(api_key, service.rules, service.uses, service.clock)
     bodies = bodies or Bodies(service.clock)
     operations = [
         operation
         for resource in (
+            Actions(service),  # before the timers: "actions" is no id of one
             Timers(service, max_timer=max_body),
             TimersByKey(service),
+            Groups(service),
+            Tenants(service),
+            ApiKeys(service),
+            Whoami(),
+            Usage(service),
+            Audit(service),
             Nodes(service),
             Health(service),
         )
@@ -145,7 +177,17 @@ def create_app(
     for operation in operations:
         paths[operation.path].append(operation)
     routes = [
-        Route(path, Endpoint(each, key, bodies, max_body=max_body, max_bulk_body=max_bulk_body))
+        Route(
+            path,
+            Endpoint(
+                each,
+                authentication,
+                bodies,
+                service.clock,
+                max_body=max_body,
+                max_bulk_body=max_bulk_body,
+            ),
+        )
         for path, each in paths.items()
     ]
     description = msgspec.json.encode(describe(operations))
@@ -175,10 +217,42 @@ async def respond(reply: Reply, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+async def _stream(reply: Reply, parts: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send an answer part by part, as long as somebody listens.
+
+    One that fails half way is cut off, so that nobody takes what they have for the whole.
+    """
+    hung_up = asyncio.create_task(_disconnected(receive))
+    try:
+        first = await anext(parts, b"")  # what fails before anything was said has an envelope
+    except Exception as error:  # noqa: BLE001 - as above
+        hung_up.cancel()
+        await respond(failure(error), send)
+        return
+    headers = [(b"content-type", reply.content_type), *reply.headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    try:
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        async for part in parts:
+            if hung_up.done():
+                return
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        hung_up.cancel()
+
+
 async def _disconnected(receive: Receive) -> None:
     """Return when the client has hung up; its body has been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _check_role(operation: Operation, caller: Caller) -> None:
+    needed = operation.role
+    if needed is not None and not caller.may(needed):
+        whose = "the operator's key" if needed is Role.OPERATOR else f"the role '{needed}'"
+        raise Forbidden(f"this takes {whose}; this key has the role '{caller.role}'")
 
 
 def _check_path(scope: Scope) -> None:

@@ -1,25 +1,129 @@
-"""Authentication: a request needs the API key."""
+"""Authentication: whose key a request brings, and for which tenant it acts."""
 
 import hmac
 from hashlib import sha256
 
-from duetime.errors import Unauthorized
+from duetime.api.request import header
+from duetime.clock import Clock, sleep
+from duetime.errors import Forbidden, NotFound, StoreError, Unauthorized, Unavailable
 from duetime.model import DEFAULT_TENANT
+from duetime.requests import LONGEST_TEXT
+from duetime.tenancy import api_key
+from duetime.tenancy.api_key import ApiKey
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.rules import Rules
+from duetime.tenancy.uses import Uses
+
+Headers = list[tuple[bytes, bytes]]
+
+_BEARER = b"bearer "
+
+# A key that is not known makes a node read the store. Beyond so many in a second they wait, so many
+# seconds each, before they share a read.
+MOST_STRANGERS = 20
+STRANGERS_WAIT = 0.25
 
 
-class ApiKey:
-    """The key that is valid, kept as a digest."""
+class Authentication:
+    """Knows the operator's key by its digest, and all others by what the rules say."""
 
-    def __init__(self, api_key: str) -> None:
-        self._digest = sha256(api_key.encode()).digest()
+    def __init__(self, operator_key: str, rules: Rules, uses: Uses, clock: Clock) -> None:
+        self._digest = sha256(operator_key.encode()).digest()
+        self._rules = rules
+        self._uses = uses
+        self._clock = clock
+        self._strangers = 0
+        self._strangers_since = clock.monotonic()
 
-    def tenant_of(self, presented: bytes | None) -> str:
-        """Whose key this is; Unauthorized if nobody's.
+    async def caller_of(self, headers: Headers, address: str | None) -> Caller:
+        """Who asks; Unauthorized if nobody that is known."""
+        presented = _presented(headers)
+        tenant = _text(header(headers, b"x-tenant-id"))
+        if self._is_operators(presented):
+            return await self._operator(tenant, headers, address)
+        key = await self._find(presented)
+        self._uses.note(key, self._clock.now())
+        if tenant is not None and tenant != key.tenant:
+            raise Forbidden("X-Tenant-ID: only the operator's key acts for other tenants")
+        correlation_id = _correlation_id(headers)
+        return Caller(key.tenant, key.role, key.name, key.id, key.groups, address, correlation_id)
+
+    def _is_operators(self, presented: bytes) -> bool:
+        """Tell whether this is the operator's key.
 
         Digests of equal length are compared in constant time, so that the time an answer takes
         tells nothing of the key, not even its length.
         """
-        digest = sha256(presented or b"").digest()
-        if not hmac.compare_digest(digest, self._digest):
+        return hmac.compare_digest(sha256(presented).digest(), self._digest)
+
+    async def _operator(self, tenant: str | None, headers: Headers, address: str | None) -> Caller:
+        if tenant is not None and not self._is_known(tenant):
+            await self._rules.look()
+            if not self._is_known(tenant):
+                raise NotFound("tenant not found")
+        return Caller(
+            DEFAULT_TENANT if tenant is None else tenant,
+            address=address,
+            correlation_id=_correlation_id(headers),
+        )
+
+    def _is_known(self, tenant: str) -> bool:
+        found = self._rules.tenants.find(tenant)
+        if found is None:
+            return tenant == DEFAULT_TENANT
+        return found.deleted_at is None
+
+    async def _find(self, presented: bytes) -> ApiKey:
+        id_ = api_key.id_in(presented)
+        if id_ is None:
             raise Unauthorized("unauthorized")
-        return DEFAULT_TENANT
+        digest = api_key.digest_of(presented)
+        key = self._opened(id_, digest)
+        if key is None:
+            # It may have just been made, on another node. This is asked whether there is such an id
+            # or not, so that the time an answer takes does not tell.
+            await self._look_for_stranger()
+            key = self._opened(id_, digest)
+        if key is None:
+            raise Unauthorized("unauthorized")
+        return key
+
+    def _opened(self, id_: str, digest: str) -> ApiKey | None:
+        """The key that this text is, as far as is known here."""
+        key = self._rules.keys.find(id_)
+        if key is None or not key.opens_with(digest) or not key.is_valid(self._clock.now()):
+            return None
+        # A tenant may be gone before its last key is: whoever took it away died in between.
+        return key if self._is_known(key.tenant) else None
+
+    async def _look_for_stranger(self) -> None:
+        """Look whether a key that is not known was just made; of too many, only now and then."""
+        now = self._clock.monotonic()
+        if now >= self._strangers_since + 1:
+            self._strangers, self._strangers_since = 0, now
+        self._strangers += 1
+        if self._strangers > MOST_STRANGERS:
+            await sleep(self._clock, STRANGERS_WAIT)
+        try:
+            await self._rules.look()
+        except StoreError:
+            raise Unavailable("the key cannot be checked just now, try again") from None
+
+
+def _presented(headers: Headers) -> bytes:
+    """The key that a request brings, in either of the two headers."""
+    given = header(headers, b"x-api-key")
+    if given is not None:
+        return given
+    bearer = header(headers, b"authorization") or b""
+    return bearer[len(_BEARER) :].strip() if bearer[: len(_BEARER)].lower() == _BEARER else b""
+
+
+def _correlation_id(headers: Headers) -> str | None:
+    """What the audit says of the request; one that is no text is the operation's to refuse."""
+    given = header(headers, b"x-correlation-id")
+    return None if given is None else given[:LONGEST_TEXT].decode("ascii", "replace")
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

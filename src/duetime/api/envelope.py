@@ -1,6 +1,8 @@
 """The envelope: every answer of the API is ``{"code", "message", "data"}``, errors included."""
 
 import logging
+import math
+from collections.abc import AsyncIterator
 from enum import IntEnum
 from typing import Any
 
@@ -9,15 +11,18 @@ import msgspec
 from duetime.errors import (
     Conflict,
     DuetimeError,
+    Forbidden,
     InvalidRequest,
     NotFound,
     PayloadTooLarge,
     PreconditionFailed,
     StoreError,
+    TooManyRequests,
     Unauthorized,
     Unavailable,
     UnsupportedQuery,
 )
+from duetime.tenancy import api_key
 
 log = logging.getLogger("duetime.api")
 
@@ -32,8 +37,10 @@ class Code(IntEnum):
     UNAUTHORIZED = 4
     CONFLICT = 5
     PRECONDITION_FAILED = 6
+    TOO_MANY = 7
     TOO_LARGE = 8
     UNAVAILABLE = 9
+    FORBIDDEN = 10
 
 
 # Goes with every 503: nothing was written, and a second later there may be room.
@@ -45,6 +52,8 @@ _ANSWERS: tuple[tuple[type[DuetimeError], int, Code], ...] = (
     (InvalidRequest, 400, Code.INVALID),
     (NotFound, 404, Code.NOT_FOUND),
     (Unauthorized, 401, Code.UNAUTHORIZED),
+    (Forbidden, 403, Code.FORBIDDEN),
+    (TooManyRequests, 429, Code.TOO_MANY),
     (Conflict, 409, Code.CONFLICT),
     (PreconditionFailed, 412, Code.PRECONDITION_FAILED),
     (PayloadTooLarge, 413, Code.TOO_LARGE),
@@ -69,6 +78,8 @@ class Reply(msgspec.Struct):
     data: Any = None
     code: int = Code.OK
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    stream: AsyncIterator[bytes] | None = None  # instead of an envelope, of this type
+    content_type: bytes = b"application/json"
 
 
 _encoder = msgspec.json.Encoder()
@@ -83,7 +94,14 @@ def failure(error: Exception) -> Reply:
     """The answer to a request that failed."""
     for type_, status, code in _ANSWERS:
         if isinstance(error, type_):
-            headers = RETRY_AFTER if code is Code.UNAVAILABLE else ()
-            return Reply(status, str(error), code=code, headers=headers)
+            # It may quote what was sent, and some send their key in the wrong place.
+            message = api_key.hidden(str(error))
+            return Reply(status, message, code=code, headers=_retry_after(error, code))
     log.error("a request failed unexpectedly", exc_info=error)
     return Reply(500, "unexpected error; the server's log tells more", code=Code.UNEXPECTED)
+
+
+def _retry_after(error: Exception, code: Code) -> tuple[tuple[bytes, bytes], ...]:
+    if isinstance(error, TooManyRequests):
+        return ((b"retry-after", str(max(math.ceil(error.retry_after), 1)).encode()),)
+    return RETRY_AFTER if code is Code.UNAVAILABLE else ()

@@ -59,7 +59,7 @@ class Health:
                 tag="Health",
                 answer=HealthView,
                 failures=(500,),
-                is_public=True,
+                role=None,
             ),
             Operation(
                 method="GET",
@@ -69,7 +69,7 @@ class Health:
                 tag="Health",
                 answer=ReadinessView,
                 failures=(503,),
-                is_public=True,
+                role=None,
             ),
         ]
 

@@ -2,16 +2,19 @@
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from duetime import metadata
 from duetime.api.views import AttemptListView, TimerListView, attempt_view, view
+from duetime.decoding import check_depth
 from duetime.errors import InvalidRequest
-from duetime.model import Attempt, Status
-from duetime.requests import GroupName, Tag, Text, Time, to_time
-from duetime.stores import Page, Query
+from duetime.model import Attempt, Kind, Status
+from duetime.requests import MOST_TAGS, GroupName, Tag, Text, Time, to_time
+from duetime.searching import MOST_PATHS, Filter, Part
+from duetime.stores import Page
 
 PlaceT = TypeVar("PlaceT")
 _Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with
@@ -22,15 +25,34 @@ Cursor = Annotated[str, Meta(max_length=1024, description="`next_cursor` of the 
 class ListParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What to list, and how."""
 
-    status: Status | None = None
+    status: Annotated[list[Status], Meta(max_length=len(Status), description="One of these.")] = []
     group: GroupName | None = None
-    tag: Tag | None = None
+    tag: Annotated[list[Tag], Meta(max_length=MOST_TAGS, description="All of these.")] = []
+    any_tag: Annotated[
+        list[Tag], Meta(max_length=MOST_TAGS, description="At least one of these.")
+    ] = []
     name_prefix: Text | None = None
+    name_contains: Annotated[Text, Meta(description="Text in the name, in either case.")] | None = (
+        None
+    )
     correlation_id: Text | None = None
     created_after: Time | None = None
     created_before: Time | None = None
     execute_after: Time | None = None
     execute_before: Time | None = None
+    metadata: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=2048)]],
+        Meta(
+            max_length=MOST_PATHS,
+            description="`path=value`, all of these: a path is keys joined by dots, a value is "
+            "JSON, or else a string.",
+            examples=[["customer.id=42", "plan=gold"]],
+        ),
+    ] = []
+    last_error: (
+        Annotated[Text, Meta(description="Text in the last error, in either case.")] | None
+    ) = None
+    outcome: Annotated[Kind, Meta(description="How the last attempt ended.")] | None = None
     limit: Limit = 50
     offset: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
     sort: Literal["created_at", "execute_at"] = "created_at"
@@ -46,28 +68,37 @@ class AttemptParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     cursor: Cursor | None = None
 
 
-def to_query(given: ListParameters, tenant: str, *, counts: bool) -> Query:
-    """The question to the store; unless told, it counts on first pages where the engine can."""
-    if given.cursor is not None and given.offset:
-        raise InvalidRequest("offset: cannot be given together with cursor")
-    is_first = given.cursor is None
-    return Query(
-        tenant=tenant,
-        status=given.status,
-        group=given.group,
-        tag=given.tag,
+def to_filter(given: ListParameters) -> Filter:
+    """What to look for."""
+    return Filter(
+        statuses=tuple(dict.fromkeys(given.status)),
+        groups=None if given.group is None else (given.group,),
+        tags=tuple(dict.fromkeys(given.tag)),
+        any_tags=tuple(dict.fromkeys(given.any_tag)),
         name_prefix=given.name_prefix,
+        name_contains=given.name_contains,
         correlation_id=given.correlation_id,
         created_after=_time(given.created_after, "created_after"),
         created_before=_time(given.created_before, "created_before"),
         execute_after=_time(given.execute_after, "execute_after"),
         execute_before=_time(given.execute_before, "execute_before"),
+        metadata=_metadata(given.metadata),
+        last_error=given.last_error,
+        outcome=given.outcome,
+    )
+
+
+def to_part(given: ListParameters) -> Part:
+    """Which part of it."""
+    if given.cursor is not None and given.offset:
+        raise InvalidRequest("offset: cannot be given together with cursor")
+    return Part(
         sort=given.sort,
         descending=given.order == "desc",
         limit=given.limit,
         offset=given.offset,
         after=_place(given),
-        with_total=(is_first and counts) if given.total is None else given.total,
+        with_total=given.total,
     )
 
 
@@ -82,25 +113,56 @@ def timer_list(given: ListParameters, page: Page) -> TimerListView:
         total=page.total,
         limit=given.limit,
         offset=given.offset,
-        next_cursor=None if place is None else _write_cursor((_order(given), *place)),
+        next_cursor=None if place is None else write_cursor((_order(given), *place)),
     )
 
 
 def attempts_after(given: AttemptParameters) -> tuple[int, int] | None:
     """The attempt that the page before ended with."""
-    return _read_cursor(given.cursor, tuple[_Int64, _Int64])
+    return read_cursor(given.cursor, tuple[_Int64, _Int64])
 
 
 def attempt_list(given: AttemptParameters, attempts: list[Attempt]) -> AttemptListView:
     """A page of attempts, with the cursor to the next one."""
     next_cursor = None
     if len(attempts) == given.limit:
-        next_cursor = _write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
+        next_cursor = write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
     return AttemptListView([attempt_view(attempt) for attempt in attempts], next_cursor)
 
 
 def _time(given: str | None, field: str) -> int | None:
     return None if given is None else to_time(given, field)
+
+
+def _metadata(given: list[str]) -> dict[str, Any]:
+    """What must lie at which paths."""
+    asked: dict[str, Any] = {}
+    for text in given:
+        path, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidRequest('metadata: must be a path and a value, such as "customer.id=42"')
+        metadata.steps_of(path)
+        if path in asked:
+            raise InvalidRequest("metadata: a path is given twice")
+        asked[path] = _value(value)
+    return asked
+
+
+def _value(text: str) -> Any:
+    """A value of JSON, or else the text itself."""
+    try:
+        check_depth(text.encode())
+        value = msgspec.json.decode(text)
+    except msgspec.ValidationError:
+        raise InvalidRequest("metadata: a number is out of range") from None
+    except (InvalidRequest, RecursionError):
+        raise InvalidRequest("metadata: nested too deeply") from None
+    except msgspec.DecodeError:
+        if text.startswith('"'):  # whoever begins a string means to write one
+            raise InvalidRequest("metadata: a value is not valid JSON") from None
+        return text
+    metadata.check_value(value)
+    return value
 
 
 def _order(given: ListParameters) -> str:
@@ -109,7 +171,7 @@ def _order(given: ListParameters) -> str:
 
 def _place(given: ListParameters) -> tuple[int, str] | None:
     """Where the page before ended; a cursor is good for the order that it was given out in."""
-    place = _read_cursor(given.cursor, tuple[str, _Int64, str])
+    place = read_cursor(given.cursor, tuple[str, _Int64, str])
     if place is None:
         return None
     if place[0] != _order(given):
@@ -117,11 +179,13 @@ def _place(given: ListParameters) -> tuple[int, str] | None:
     return place[1:]
 
 
-def _write_cursor(place: tuple[int | str, ...]) -> str:
+def write_cursor(place: str | tuple[int | str, ...]) -> str:
+    """A place in a list, as it is handed out."""
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def _read_cursor(cursor: str | None, type_: type[PlaceT]) -> PlaceT | None:
+def read_cursor(cursor: str | None, type_: type[PlaceT]) -> PlaceT | None:
+    """The place that was handed out."""
     if cursor is None:
         return None
     try:

@@ -11,8 +11,10 @@ from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.views import Instant
 from duetime.clock import to_rfc3339
+from duetime.errors import NotFound
 from duetime.nodes import NodeState, NodeStatus
 from duetime.service import Service
+from duetime.tenancy.role import Role
 
 # States in which a node looks after shards, or is about to.
 _PRESENT = frozenset({"alive", "joining", "leaving"})
@@ -71,6 +73,7 @@ class Nodes:
         return [
             Operation(
                 method="GET",
+                role=Role.OPERATOR,
                 path="/nodes",
                 handler=self.list,
                 summary="List the nodes",
@@ -78,7 +81,17 @@ class Nodes:
                 parameters=NodeParameters,
                 answer=NodeListView,
                 failures=(400,),
-            )
+            ),
+            Operation(
+                method="GET",
+                path="/nodes/{node}",
+                handler=self.get,
+                role=Role.READ_WITHOUT_PAYLOADS,
+                summary="Get a node",
+                tag="Nodes",
+                answer=NodeView,
+                failures=(404,),
+            ),
         ]
 
     async def list(self, request: Request) -> Reply:
@@ -86,6 +99,14 @@ class Nodes:
         nodes = self._service.nodes()
         shares = self._service.shares() if with_ranges else None
         return Reply(200, "success", NodeListView([_view(node, shares) for node in nodes]))
+
+    async def get(self, request: Request) -> Reply:
+        name = request.path_params["node"]
+        node = next((each for each in self._service.nodes() if each.name == name), None)
+        # Nodes are the operator's; for others there are none.
+        if node is None or not request.caller.is_operator:
+            raise NotFound("node not found")
+        return Reply(200, "success", _view(node, self._service.shares()))
 
 
 def _view(node: NodeStatus, shares: dict[str, list[int]] | None) -> NodeView:

@@ -9,6 +9,7 @@ from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.request import IF_MATCH
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
+from duetime.bulk.requests import CreateAction
 from duetime.requests import (
     GROUP_NAME,
     LONGEST_GROUP,
@@ -18,16 +19,27 @@ from duetime.requests import (
     CreateTimer,
     UpdateTimer,
 )
+from duetime.tenancy.requests import (
+    LONGEST_TENANT,
+    CreateGroup,
+    CreateKey,
+    CreateTenant,
+    PutGroup,
+    RotateKey,
+    UpdateTenant,
+)
 
 _REF = "#/components/schemas/{name}"
 
 _FAILURES = {
     400: "The request is wrong; the message names the field (code 2).",
     401: "No API key, or a wrong one (code 4).",
-    404: "There is no such timer (code 3).",
-    409: "The key is taken by a timer with other content (code 5).",
+    403: "The key is not good for that, or a quota forbids it (code 10).",
+    404: "There is no such thing, or it is another tenant's (code 3).",
+    409: "Something stands in its way: the key is another timer's, say (code 5).",
     412: "`If-Match` names a version that is no longer the newest (code 6).",
     413: "The body is over its limit (code 8).",
+    429: "A quota is used up for now (code 7).",
     500: "Something went wrong; for a write, it may or may not have been done (code 1).",
     503: "Nothing was written; try again (code 9).",
 }
@@ -36,14 +48,21 @@ _TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
 # Other characters are read as UTF-8, but few clients can send them in a header.
 _HEADER_TEXT = {**_TEXT, "pattern": "^[!-~]([ -~]*[!-~])?$"}
 
+_TENANT = {"type": "string", "minLength": 1, "maxLength": LONGEST_TENANT, "pattern": GROUP_NAME}
+
 _HEADERS: dict[str, dict[str, Any]] = {
+    "X-Tenant-ID": {
+        "schema": _TENANT,
+        "description": "The tenant to act for; with the operator's key only.",
+    },
     "If-Match": {
         "schema": {"type": "string", "pattern": IF_MATCH},
         "description": "The version (`ETag`) that must still be the newest; otherwise 412.",
     },
     "Idempotency-Key": {
         "schema": _HEADER_TEXT,
-        "description": "Does the same as `timer_id`, for callers with no key of their own.",
+        "description": "The same request again with the same key is answered with what the first "
+        "one has made, and with other content 409. For a timer it does the same as `timer_id`.",
     },
     "X-Correlation-ID": {
         "schema": _HEADER_TEXT,
@@ -79,6 +98,16 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {**_TEXT, "pattern": TIMER_KEY},
         "description": "Your own key for the timer.",
     },
+    "node": {"schema": _TEXT, "description": "The name of the node."},
+    "action": {
+        "schema": {"type": "string", "format": "uuid"},
+        "description": "The action's id.",
+    },
+    "tenant": {"schema": _TENANT, "description": "The tenant."},
+    "key": {
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+        "description": "The key's id.",
+    },
 }
 
 
@@ -94,6 +123,13 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     CreateTimer: _TIMER,
     Batch: {"timers": [_TIMER, {**_TIMER, "timer_id": "user-reminder-123"}]},
     UpdateTimer: {"delay": "1h"},
+    CreateTenant: {"name": "acme", "title": "Acme Inc.", "quotas": {"creates_per_second": 100}},
+    UpdateTenant: {"quotas": {"pending": 100_000}},
+    CreateKey: {"name": "billing service", "role": "write", "expires_in": "90d"},
+    RotateKey: {"valid_for": "24h"},
+    CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
+    CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
+    PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},
 }
 
 
@@ -107,6 +143,7 @@ def describe(operations: list[Operation]) -> dict[str, Any]:
     schema_of = dict(zip(distinct, schemas, strict=True))
     # The items of a batch are decoded one by one, so that each has its own errors.
     components["Batch"]["properties"]["timers"]["items"] = schema_of[CreateTimer]
+    components["CreateAction"]["properties"]["update"] |= schema_of[UpdateTimer]
     components["Error"] = {
         "title": "Error",
         "type": "object",
@@ -135,12 +172,13 @@ def describe(operations: list[Operation]) -> dict[str, Any]:
             '`{"code", "message", "data"}`; code 0 is success.',
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "security": [{"api_key": []}],
+        "security": [{"api_key": []}, {"bearer": []}],
         "paths": paths,
         "components": {
             "schemas": components,
             "securitySchemes": {
                 "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+                "bearer": {"type": "http", "scheme": "bearer"},
             },
         },
     }
@@ -160,7 +198,7 @@ def _operation(
         described["parameters"] = parameters
     if operation.body is not None:
         described["requestBody"] = {
-            "required": True,
+            "required": not operation.is_body_optional,
             "content": {
                 "application/json": {
                     "schema": schema_of[operation.body],
@@ -168,23 +206,28 @@ def _operation(
                 }
             },
         }
-    if operation.is_public:
+    if operation.role is None:
         described["security"] = []
     return described
 
 
 def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
     success = _response("Success.", schema_of[operation.answer])
+    if operation.content_type != "application/json":
+        schema = schema_of[operation.answer]
+        described = {"description": "One to a line.", "schema": schema}
+        success = {"description": "Success.", "content": {operation.content_type: described}}
     if operation.answer in _VERSIONED:
         success["headers"] = {"ETag": _ETAG}
     responses = {str(status): success for status in operation.success}
-    always = {413} if operation.is_public else {401, 413}
+    # With the operator's key, a request may name a tenant that there is not.
+    always = {413} if operation.role is None else {401, 403, 404, 413}
     for status in sorted(always | set(operation.failures)):
         responses[str(status)] = {
             "description": _FAILURES[status],
             "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}},
         }
-        if status == 503:  # noqa: PLR2004
+        if status in {429, 503}:
             responses[str(status)]["headers"] = {"Retry-After": _RETRY_AFTER}
     return responses
 
@@ -215,15 +258,21 @@ def _parameters(operation: Operation, components: dict[str, Any]) -> list[dict[s
     ]
     if operation.parameters is not None:
         properties = components[operation.parameters.__name__]["properties"]
-        parameters += [
-            {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
-            for name, schema in properties.items()
-        ]
+        parameters += [_query_parameter(name, schema) for name, schema in properties.items()]
+    always = () if operation.role is None else ("X-Tenant-ID",)
     parameters += [
         {"name": name, "in": "header", "required": False, **_HEADERS[name]}
-        for name in operation.headers
+        for name in (*operation.headers, *always)
     ]
     return parameters
+
+
+def _query_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    described = {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
+    if schema.get("type") == "array":  # given once for each
+        items = {key: value for key, value in schema.items() if key != "default"}
+        described |= {"schema": items, "style": "form", "explode": True}
+    return described
 
 
 def _not_null(schema: dict[str, Any]) -> dict[str, Any]:

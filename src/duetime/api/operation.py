@@ -10,6 +10,7 @@ import msgspec
 
 from duetime.api.envelope import Reply
 from duetime.api.request import Request
+from duetime.tenancy.role import Role
 
 Handler = Callable[[Request], Awaitable[Reply]]
 
@@ -28,5 +29,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[str, ...] = ()  # request headers that mean something here
     success: tuple[int, ...] = (200,)
     failures: tuple[int, ...] = ()
-    is_public: bool = False
+    role: Role | None  # that it takes; None: it is open to everybody
+    content_type: str = "application/json"  # of what it answers; another one is no envelope
+    is_body_optional: bool = False
     is_bulk: bool = False  # the larger limit on bodies applies

@@ -1,7 +1,8 @@
 """A request, as far as the operations care: who asks, for what, and with which words."""
 
 import re
-from typing import TypeVar
+from functools import cache
+from typing import TypeVar, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -9,9 +10,12 @@ import msgspec
 from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
 from duetime.errors import InvalidRequest
 from duetime.requests import check_text
+from duetime.tenancy.caller import Caller
 
 IF_MATCH = r'^(\*|(W/)?"?[0-9]{1,18}"?)$'
 _IF_MATCH = re.compile(IF_MATCH)
+
+_PLACE = re.compile(r"\[\d+\]:")  # in a list of parameters that have the same name
 
 BodyT = TypeVar("BodyT")
 ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
@@ -20,7 +24,7 @@ ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
 class Request:
     """What an operation is given."""
 
-    __slots__ = ("_headers", "_query", "body", "path_params", "tenant")
+    __slots__ = ("_headers", "_query", "body", "caller", "path_params")
 
     def __init__(
         self,
@@ -29,13 +33,13 @@ class Request:
         query: bytes,
         path_params: dict[str, str],
         body: bytes,
-        tenant: str,
+        caller: Caller,
     ) -> None:
         self._headers = headers
         self._query = query
         self.path_params = path_params
         self.body = body
-        self.tenant = tenant
+        self.caller = caller
 
     def header(self, name: str) -> str | None:
         """A header's value."""
@@ -81,19 +85,38 @@ class Request:
             )
         except ValueError:
             raise InvalidRequest("query: not valid UTF-8, or too many parameters") from None
-        given = dict(pairs)
-        if len(given) != len(pairs):
-            raise InvalidRequest("query: a parameter is given twice")
+        given = _gathered(pairs, type_)
         try:
             parameters = msgspec.convert(given, type_, strict=False)
         except msgspec.ValidationError as error:
-            raise InvalidRequest(
-                sentence(str(error)).replace("unknown field", "unknown parameter")
-            ) from None
+            problem = sentence(str(error)).replace("unknown field", "unknown parameter")
+            raise InvalidRequest(_PLACE.sub(":", problem, count=1)) from None
         for name, text in given.items():
             if getattr(parameters, name) is None:  # "null" was taken for none at all
                 raise InvalidRequest(f"{name}: {UNKNOWN_VALUE.format(text)}")
         return parameters
+
+
+def _gathered(
+    pairs: list[tuple[str, str]], type_: type[msgspec.Struct]
+) -> dict[str, str | list[str]]:
+    """The parameters by name; those that are lists may be repeated, the others not."""
+    given: dict[str, str | list[str]] = {name: [] for name, _ in pairs if name in lists_of(type_)}
+    for name, text in pairs:
+        gathered = given.setdefault(name, text)
+        if isinstance(gathered, list):
+            gathered.append(text)
+    if sum(len(each) if isinstance(each, list) else 1 for each in given.values()) != len(pairs):
+        raise InvalidRequest("query: a parameter is given twice")
+    return given
+
+
+@cache
+def lists_of(type_: type[msgspec.Struct]) -> frozenset[str]:
+    """Which parameters may be given more than once."""
+    fields = msgspec.structs.fields(type_)
+    hints = get_type_hints(type_)
+    return frozenset(field.name for field in fields if get_origin(hints[field.name]) is list)
 
 
 def header(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:

@@ -11,7 +11,8 @@ from duetime.api.lists import (
     attempt_list,
     attempts_after,
     timer_list,
-    to_query,
+    to_filter,
+    to_part,
 )
 from duetime.api.operation import Operation
 from duetime.api.request import Request
@@ -25,11 +26,14 @@ from duetime.api.views import (
     TimerView,
     view,
 )
+from duetime.creates import Answer
 from duetime.decoding import check_depth, decode
 from duetime.errors import DuetimeError, InvalidRequest, NotFound, PayloadTooLarge
 from duetime.model import Timer
 from duetime.requests import Batch, CreateTimer, UpdateTimer, check_key
-from duetime.service import Answer, Service
+from duetime.service import Service
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
 
 
 class Timers:
@@ -44,6 +48,7 @@ class Timers:
         return [
             Operation(
                 method="POST",
+                role=Role.WRITE,
                 path="/timers",
                 handler=self.create,
                 summary="Create a timer",
@@ -56,6 +61,7 @@ class Timers:
             ),
             Operation(
                 method="GET",
+                role=Role.READ_WITHOUT_PAYLOADS,
                 path="/timers",
                 handler=self.list,
                 summary="List timers",
@@ -66,6 +72,7 @@ class Timers:
             ),
             Operation(
                 method="POST",
+                role=Role.WRITE,
                 path="/timers/batch",
                 handler=self.create_batch,
                 summary="Create many timers",
@@ -78,6 +85,7 @@ class Timers:
             ),
             Operation(
                 method="GET",
+                role=Role.READ_WITHOUT_PAYLOADS,
                 path="/timers/{id}",
                 handler=self.get,
                 summary="Get a timer",
@@ -87,6 +95,7 @@ class Timers:
             ),
             Operation(
                 method="PUT",
+                role=Role.WRITE,
                 path="/timers/{id}",
                 handler=self.update,
                 summary="Update a timer",
@@ -98,6 +107,7 @@ class Timers:
             ),
             Operation(
                 method="DELETE",
+                role=Role.WRITE,
                 path="/timers/{id}",
                 handler=self.cancel,
                 summary="Cancel a timer",
@@ -109,6 +119,7 @@ class Timers:
             *(
                 Operation(
                     method="POST",
+                    role=Role.WRITE,
                     path=f"/timers/{{id}}/{action}",
                     handler=handler,
                     summary=summary,
@@ -125,6 +136,7 @@ class Timers:
             ),
             Operation(
                 method="GET",
+                role=Role.READ_WITHOUT_PAYLOADS,
                 path="/timers/{id}/attempts",
                 handler=self.attempts,
                 summary="List a timer's attempts",
@@ -139,7 +151,7 @@ class Timers:
         body = request.decode(CreateTimer)
         body.timer_id = _key_of(request, body)
         body.correlation_id = body.correlation_id or request.correlation_id()
-        timer, is_new = await self._service.create(request.tenant, body)
+        timer, is_new = await self._service.create(request.caller, body)
         if is_new:
             return shown(timer, "timer created successfully", 201)
         return shown(timer, "timer exists already")
@@ -149,7 +161,7 @@ class Timers:
             raise InvalidRequest("Idempotency-Key: give each timer of a batch a timer_id instead")
         items = request.decode_outline(Batch).timers
         answers = await self._service.create_many(
-            request.tenant,
+            request.caller,
             (self._item(request, bytes(item)) for item in items),
             count=len(items),
             size=len(request.body),
@@ -175,21 +187,21 @@ class Timers:
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ListParameters)
-        query = to_query(given, request.tenant, counts=self._service.counts)
-        return Reply(200, "success", timer_list(given, await self._service.search(query)))
+        page = await self._service.search(request.caller, to_filter(given), to_part(given))
+        return Reply(200, "success", timer_list(given, page))
 
     async def get(self, request: Request) -> Reply:
-        timer = await self._service.get(request.tenant, _id_of(request))
-        return detailed(timer)
+        timer = await self._service.get(request.caller, _id_of(request))
+        return detailed(timer, request.caller)
 
     async def update(self, request: Request) -> Reply:
         timer = await self._service.update(
-            request.tenant, _id_of(request), request.decode(UpdateTimer), request.if_match()
+            request.caller, _id_of(request), request.decode(UpdateTimer), request.if_match()
         )
         return shown(timer, "timer updated successfully")
 
     async def cancel(self, request: Request) -> Reply:
-        timer = await self._service.cancel(request.tenant, _id_of(request), request.if_match())
+        timer = await self._service.cancel(request.caller, _id_of(request), request.if_match())
         return canceled(timer)
 
     async def fire(self, request: Request) -> Reply:
@@ -204,19 +216,23 @@ class Timers:
     async def attempts(self, request: Request) -> Reply:
         given = request.parameters(AttemptParameters)
         attempts = await self._service.attempts(
-            request.tenant, _id_of(request), after=attempts_after(given), limit=given.limit
+            request.caller, _id_of(request), after=attempts_after(given), limit=given.limit
         )
-        return Reply(200, "success", attempt_list(given, attempts))
+        shown = attempt_list(given, attempts)
+        if not request.caller.may(Role.READ):
+            for attempt in shown.attempts:
+                attempt.response = None
+        return Reply(200, "success", shown)
 
     @staticmethod
     async def _act(
         request: Request,
-        act: Callable[[str, str, int | None], Awaitable[Timer]],
+        act: Callable[[Caller, str, int | None], Awaitable[Timer]],
         message: str,
     ) -> Reply:
         if request.body.strip() not in {b"", b"{}"}:
             raise InvalidRequest("body: none is expected")
-        timer = await act(request.tenant, _id_of(request), request.if_match())
+        timer = await act(request.caller, _id_of(request), request.if_match())
         return shown(timer, message)
 
 

@@ -11,6 +11,7 @@ from duetime.errors import InvalidRequest
 from duetime.model import DEFAULT_GROUP
 from duetime.requests import CreateTimer, check_group, check_key
 from duetime.service import Service
+from duetime.tenancy.role import Role
 
 PATH = "/groups/{group}/timers/{timer_id:key}"
 
@@ -35,6 +36,7 @@ class TimersByKey:
         return [
             Operation(
                 method="GET",
+                role=Role.READ_WITHOUT_PAYLOADS,
                 path=PATH,
                 handler=self.get,
                 summary="Get a timer by its key",
@@ -44,6 +46,7 @@ class TimersByKey:
             ),
             Operation(
                 method="PUT",
+                role=Role.WRITE,
                 path=PATH,
                 handler=self.put,
                 summary="Create or replace the timer with this key",
@@ -56,6 +59,7 @@ class TimersByKey:
             ),
             Operation(
                 method="DELETE",
+                role=Role.WRITE,
                 path=PATH,
                 handler=self.cancel,
                 summary="Cancel the timer with this key",
@@ -67,8 +71,8 @@ class TimersByKey:
         ]
 
     async def get(self, request: Request) -> Reply:
-        timer = await self._service.get_by_key(request.tenant, *_key_of(request))
-        return detailed(timer)
+        timer = await self._service.get_by_key(request.caller, *_key_of(request))
+        return detailed(timer, request.caller)
 
     async def put(self, request: Request) -> Reply:
         group, timer_id = _key_of(request)
@@ -79,14 +83,14 @@ class TimersByKey:
             raise InvalidRequest("group: differs from the one in the path")
         body.group, body.timer_id = group, timer_id
         body.correlation_id = body.correlation_id or request.correlation_id()
-        timer, is_new = await self._service.put(request.tenant, body, request.if_match())
+        timer, is_new = await self._service.put(request.caller, body, request.if_match())
         if is_new:
             return shown(timer, "timer created successfully", 201)
         return shown(timer, "timer replaced successfully")
 
     async def cancel(self, request: Request) -> Reply:
         timer = await self._service.cancel_by_key(
-            request.tenant, *_key_of(request), if_match=request.if_match()
+            request.caller, *_key_of(request), if_match=request.if_match()
         )
         return canceled(timer)
 

@@ -13,6 +13,7 @@ from duetime.model import (
     Kind,
     NatsCallback,
     Outcome,
+    Signature,
     Status,
     Timer,
     callback_type,
@@ -22,6 +23,15 @@ from duetime.retry import RetryPolicy
 Instant: TypeAlias = Annotated[
     str,
     Meta(extra_json_schema={"format": "date-time"}, examples=["2030-01-01T09:00:00Z"]),
+]
+
+Excerpt: TypeAlias = Annotated[
+    str | None,
+    Meta(
+        description="How the body of the receiver's answer began, read as UTF-8; what is none, and "
+        "control characters, are replaced. Null: nothing of the answers is kept (response_bytes), "
+        "or no whole answer came."
+    ),
 ]
 
 
@@ -63,6 +73,7 @@ class OutcomeView(msgspec.Struct, kw_only=True):
     status_code: int | None
     latency_ms: int | None
     error: str | None
+    response: Excerpt
 
 
 class TimerView(msgspec.Struct):
@@ -92,9 +103,27 @@ class TimerDetailView(TimerView):
     metadata: Raw | None
     retry_policy: RetryPolicyView
     deadline: str | None
+    retention: Annotated[
+        str | None,
+        Meta(description="How long it is kept when it has finished; null: as the service has it."),
+    ]
+    response_bytes: Annotated[
+        int, Meta(description="How many bytes of each answer's body are kept; 0: none.")
+    ]
+    signatures: Annotated[
+        tuple[Signature, ...],
+        Meta(
+            description="Which signatures go with its callback, where the service has secrets: "
+            '"webhook" is the header Webhook-Signature, "timer" is X-Timer-Signature.'
+        ),
+    ]
     outcome: OutcomeView | None
     next_attempt_at: Annotated[
         Instant | None, Meta(description="When the next attempt starts, if one is waiting.")
+    ]
+    held_since: Annotated[
+        Instant | None,
+        Meta(description="When it was due, if its group is paused and it waits for that to end."),
     ]
 
 
@@ -151,6 +180,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
     status_code: int | None
     latency_ms: int | None
     error: str | None
+    response: Excerpt
     next_at: Instant | None
 
 
@@ -170,7 +200,7 @@ def view(timer: Timer) -> TimerView:
         execute_at=to_rfc3339(timer.execute_at),
         callback_type=callback_type(timer.spec.callback),
         status=timer.status,
-        executed_at=_instant(timer.executed_at),
+        executed_at=instant(timer.executed_at),
         group=timer.group,
         timer_id=timer.timer_id,
         name=timer.spec.name,
@@ -185,16 +215,33 @@ def detail_view(timer: Timer) -> TimerDetailView:
     """A timer with all that is known of it."""
     spec, progress = timer.spec, timer.progress
     is_waiting = timer.status is Status.PENDING
+    is_held = progress.held_since is not None
     return TimerDetailView(
         **msgspec.structs.asdict(view(timer)),
         callback_config=_callback_view(spec.callback),
         last_error=progress.last_error,
         metadata=None if spec.metadata is UNSET else spec.metadata,
-        retry_policy=_policy_view(spec.retry_policy),
+        retry_policy=policy_view(spec.retry_policy),
         deadline=None if spec.deadline is None else format_duration(spec.deadline),
+        retention=None if spec.retention is None else format_duration(spec.retention),
+        response_bytes=spec.response_bytes,
+        signatures=spec.signatures,
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
-        next_attempt_at=_instant(timer.wake_at) if is_waiting else None,
+        next_attempt_at=instant(timer.wake_at) if is_waiting and not is_held else None,
+        held_since=instant(progress.held_since) if is_waiting else None,
     )
+
+
+def without_payloads(shown: TimerDetailView) -> TimerDetailView:
+    """A timer for those who may not see what it carries; that there are headers is no secret."""
+    callback = shown.callback_config
+    hidden = msgspec.structs.replace(
+        callback, payload=None, headers=dict.fromkeys(callback.headers, "***")
+    )
+    outcome = shown.outcome
+    if outcome is not None:
+        outcome = msgspec.structs.replace(outcome, response=None)
+    return msgspec.structs.replace(shown, callback_config=hidden, outcome=outcome)
 
 
 def attempt_view(attempt: Attempt) -> AttemptView:
@@ -210,11 +257,13 @@ def attempt_view(attempt: Attempt) -> AttemptView:
         status_code=outcome.status_code,
         latency_ms=outcome.latency_ms,
         error=outcome.error,
-        next_at=_instant(attempt.next_at),
+        response=outcome.response,
+        next_at=instant(attempt.next_at),
     )
 
 
-def _instant(at: int | None) -> str | None:
+def instant(at: int | None) -> str | None:
+    """A time that may be missing, as it is shown."""
     return None if at is None else to_rfc3339(at)
 
 
@@ -237,7 +286,8 @@ def _callback_view(callback: Callback) -> HttpCallbackView | NatsCallbackView:
     )
 
 
-def _policy_view(policy: RetryPolicy) -> RetryPolicyView:
+def policy_view(policy: RetryPolicy) -> RetryPolicyView:
+    """A retry policy as it is shown."""
     return RetryPolicyView(
         max_attempts=policy.max_attempts,
         initial_interval=format_duration(policy.initial_interval),
@@ -254,4 +304,5 @@ def _outcome_view(outcome: Outcome) -> OutcomeView:
         status_code=outcome.status_code,
         latency_ms=outcome.latency_ms,
         error=outcome.error,
+        response=outcome.response,
     )

@@ -4,19 +4,28 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from duetime import __version__
 from duetime.cli import (
+    action_commands,
+    audit_commands,
     copy_command,
     exits,
+    group_commands,
+    key_commands,
     node_commands,
     nodes_command,
     receiver_command,
+    tenant_commands,
     timer_commands,
+    usage_command,
+    whoami_command,
 )
 from duetime.cli.commands import add_command
 from duetime.cli.exits import Exit, exit_for
-from duetime.client import ClientError
+from duetime.cli.output import printable
+from duetime.client import ClientError, ServiceError
 from duetime.errors import ConfigurationError, DuetimeError
 
 _EXAMPLES = f"""\
@@ -43,6 +52,13 @@ def build_parser() -> argparse.ArgumentParser:
     node_commands.add_to(commands)
     copy_command.add_to(commands)
     timer_commands.add_to(commands)
+    action_commands.add_to(commands)
+    group_commands.add_to(commands)
+    tenant_commands.add_to(commands)
+    key_commands.add_to(commands)
+    usage_command.add_to(commands)
+    whoami_command.add_to(commands)
+    audit_commands.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
     add_command(commands, "version", _version, "Print the version", "")
@@ -76,7 +92,12 @@ def _version(_: argparse.Namespace) -> int:
 
 
 def _tell(error: DuetimeError, code: Exit) -> Exit:
-    print(f"duetime: {error}", file=sys.stderr)
-    if code is Exit.UNAUTHORIZED:
+    is_foreign = isinstance(error, ClientError)  # and might take over a terminal
+    print(f"duetime: {printable(str(error)) if is_foreign else error}", file=sys.stderr)
+    if isinstance(error, ServiceError) and error.status == HTTPStatus.FORBIDDEN:
+        print("`duetime whoami` shows what this key is good for.", file=sys.stderr)
+    elif code is Exit.UNAUTHORIZED:
         print("Pass the key with --api-key, or set API_KEY.", file=sys.stderr)
+    if isinstance(error, ServiceError) and error.retry_after:
+        print(f"Try again in {error.retry_after:,.0f} s.", file=sys.stderr)
     return code

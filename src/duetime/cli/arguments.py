@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -41,3 +42,32 @@ def json_text(text: str) -> msgspec.Raw:
         hint = "" if text[:1] in {"-", "@"} else """; a text needs quotes of its own: '"text"'"""
         raise argparse.ArgumentTypeError(f"must be JSON: {error}{hint}") from None
     return msgspec.Raw(content.strip())
+
+
+def metadata_pair(text: str) -> tuple[str, Any]:
+    """A path into the metadata, and the value there: JSON if it is that, else a text."""
+    path, equals, value = text.partition("=")
+    if not equals or not path:
+        raise argparse.ArgumentTypeError(f"must be PATH=VALUE, not {text!r}")
+    try:
+        return path, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return path, value
+
+
+def shift(text: str) -> str:
+    """A duration, forwards or with a minus sign backwards, as it was written."""
+    duration(text.removeprefix("-"))
+    return text
+
+
+def key_id(text: str) -> str:
+    """The id of a key. Who passes the key itself means its id: its secret goes nowhere."""
+    mark, _, rest = text.partition("_")
+    return rest.partition("_")[0] if mark == "dt" else text
+
+
+def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of these arguments that were given."""
+    values = {name: getattr(args, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}

@@ -10,6 +10,19 @@ else:
     Commands = object
 
 
+def add_noun(commands: Commands, name: str, summary: str, example: str, exits: str) -> Commands:
+    """A command that has commands of its own, each about the same thing."""
+    parser = commands.add_parser(
+        name,
+        help=summary[0].lower() + summary[1:],
+        description=summary + ".",
+        epilog=f"examples:\n  {example}\n\n{exits}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    return parser.add_subparsers(title="commands", metavar="<command>", required=True)
+
+
 def add_command(
     commands: Commands,
     name: str,

@@ -8,7 +8,7 @@ from duetime.cli.exits import Exit
 from duetime.cli.interpreter import loop_factory
 from duetime.cli.places import digest_of, place_of
 from duetime.cli.progress import Progress
-from duetime.clock import SystemClock
+from duetime.clock import Millis, SystemClock
 from duetime.errors import ConfigurationError, Conflict, InUse, StoreError, StoreUnavailable
 from duetime.moving.checksum import Tally
 from duetime.moving.copying import Copy
@@ -18,12 +18,12 @@ from duetime.stores.opening import Options, open_store
 AGAIN = "The same command goes on where this one stopped."
 
 
-def run_copy(source: str, target: str) -> Exit:
+def run_copy(source: str, target: str, keep_lines_for: Millis | None) -> Exit:
     """Copy from one URL to another; tells how it went, and how to go on if it did not."""
     progress = Progress(SystemClock())
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            copied = runner.run(_copy(source, target, progress))
+            copied = runner.run(_copy(source, target, keep_lines_for, progress))
     except KeyboardInterrupt:
         progress.say(AGAIN)
         return Exit.INTERRUPTED
@@ -47,14 +47,15 @@ def summary(tally: Tally, dropped: int = 0) -> str:
         (tally.attempts, "attempt"),
         (tally.events, "event"),
         (tally.records, "record"),
+        (tally.lines, "audit line"),
     )
     counts = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
     if dropped:
-        return f"copied {counts}; FROM has dropped some since; TO's checksum is {tally.checksum}"
+        return f"copied {counts}; some was dropped since; TO's checksum is {tally.checksum}"
     return f"copied {counts}; both sides have the same checksum {tally.checksum}"
 
 
-async def _copy(source: str, target: str, progress: Progress) -> str:
+async def _copy(source: str, target: str, keep_lines_for: Millis | None, progress: Progress) -> str:
     """What came of it, in a line."""
     place = place_of(source)
     if place == place_of(target):
@@ -62,7 +63,14 @@ async def _copy(source: str, target: str, progress: Progress) -> str:
     async with AsyncExitStack() as stack:
         old = await _opened("FROM", source, Options(must_exist=True), stack)
         new = await _opened("TO", target, Options(), stack)
-        copy = Copy(old, new, SystemClock(), progress, name=digest_of(place))
+        copy = Copy(
+            old,
+            new,
+            SystemClock(),
+            progress,
+            name=digest_of(place),
+            keep_lines_for=keep_lines_for,
+        )
         return summary(await copy.run(), copy.dropped)
 
 

@@ -21,11 +21,13 @@ class Exit(IntEnum):
 HELP = """\
 exit codes:
   0  done
-  1  the service or the network failed; watch: the timer failed or was canceled
+  1  the service or the network failed, or a quota is used up; watch: the timer failed or was
+     canceled; action: it failed, was canceled, or left some timers behind
   2  wrong usage, or the service found the request invalid
-  3  there is no such timer
+  3  there is no such timer, tenant, key, group or action
   4  the API key is missing, wrong, or not allowed to do this
-  5  conflict: the key is taken, or the version is not the newest
+  5  conflict: the key or the name is taken, the version is not the newest, or something is
+     still in use
   130  interrupted"""
 
 _BY_STATUS = {

@@ -3,8 +3,9 @@
 import argparse
 from typing import Any, cast
 
-from duetime.cli.arguments import duration, header, json_text
-from duetime.client.types import NewTimer, RetryPolicy
+from duetime.cli import retry_flags
+from duetime.cli.arguments import duration, given, header, json_text
+from duetime.client.types import NewTimer
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=duration, metavar="DURATION", help="for one attempt (default: 30s)"
     )
     _add_identity_flags(parser.add_argument_group("which timer it is"))
-    _add_retry_flags(parser.add_argument_group("what if it fails"))
+    retry = parser.add_argument_group("what if it fails")
+    retry_flags.add_flags(retry)
+    retry.add_argument(
+        "--deadline",
+        type=duration,
+        metavar="DURATION",
+        help="no attempt starts later than this after the due time",
+    )
 
 
 def _add_identity_flags(which: argparse._ArgumentGroup) -> None:
@@ -51,44 +59,22 @@ def _add_identity_flags(which: argparse._ArgumentGroup) -> None:
     which.add_argument("--correlation-id", metavar="ID", help="passed on with the callback")
 
 
-def _add_retry_flags(retry: argparse._ArgumentGroup) -> None:
-    retry.add_argument("--max-attempts", type=int, metavar="N", help="(default: 1)")
-    for flag, meaning in (
-        ("--initial-interval", "before the second attempt (default: 1s)"),
-        ("--max-interval", "the longest between two attempts (default: 1h)"),
-        ("--max-duration", "no attempt starts later than this after the first"),
-        ("--deadline", "no attempt starts later than this after the due time"),
-    ):
-        retry.add_argument(flag, type=duration, metavar="DURATION", help=meaning)
-    retry.add_argument(
-        "--backoff-multiplier", type=float, metavar="X", help="of each interval (default: 2)"
-    )
-    retry.add_argument(
-        "--jitter", type=float, metavar="SHARE", help="0 to 1 of each interval (default: 0.1)"
-    )
-
-
 def timer_from(args: argparse.Namespace) -> NewTimer:
     """The body of the request: what was given, and nothing else; the service has the defaults."""
     callback: dict[str, Any] = {"type": "http", "url": args.url}
-    callback |= _given(args, "method", "timeout")
+    callback |= given(args, "method", "timeout")
     if args.headers:
         callback["headers"] = dict(args.headers)
     if args.data is not None:
         callback["payload"] = args.data
     timer: dict[str, Any] = {"callback": callback}
-    timer |= _given(
+    timer |= given(
         args, "delay", "group", "timer_id", "name", "correlation_id", "metadata", "deadline"
     )
     if args.at is not None:
         timer["execute_at"] = args.at
     if args.tags:
         timer["tags"] = args.tags
-    if retry := _given(args, *RetryPolicy.__annotations__):
+    if retry := retry_flags.policy_from(args):
         timer["retry_policy"] = retry
     return cast("NewTimer", timer)
-
-
-def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    values = {name: getattr(args, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}

@@ -15,6 +15,7 @@ from functools import partial
 from duetime import __version__
 from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
+from duetime.auditing import Audit
 from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
 from duetime.cli.interpreter import loop_factory, tune
@@ -34,6 +35,8 @@ from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
+from duetime.tenancy.meter import Meter
+from duetime.tenancy.rules import Rules
 
 log = logging.getLogger("duetime")
 
@@ -62,6 +65,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             secrets=[parse_secret(secret) for secret in settings.signing_secrets],
         )
         stack.push_async_callback(sender.close)
+        rules = Rules(store, clock)
+        meter = Meter(rules, store, clock)
         engine = Engine(
             _node_name(),
             store,
@@ -73,6 +78,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             target_concurrency=settings.target_concurrency,
             retention=settings.retention,
             readmit=partial(check_no_move, store),
+            rules=rules,
+            meter=meter,
         )
         await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
         stack.push_async_callback(engine.leave_no_trace)
@@ -85,7 +92,13 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             min_delay=settings.min_delay,
             layout=Layout(num_shards),
             max_timer=settings.max_body_bytes,
+            rules=rules,
+            meter=meter,
+            audit=Audit(store, clock, level=settings.audit, keep_for=settings.audit_retention),
+            are_groups_made_by_timers=settings.unknown_groups == "create",
         )
+        stack.push_async_callback(service.close)
+        service.add_chores(engine)
         app = create_app(
             service,
             settings.api_key or "",

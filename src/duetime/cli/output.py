@@ -79,7 +79,10 @@ def relative(at: str | None, now: Millis) -> str:
     """A time as seen from now: "in 4m", "3s ago"."""
     if not at:
         return "-"
-    distance = from_datetime(datetime.fromisoformat(at)) - now
+    try:
+        distance = from_datetime(datetime.fromisoformat(at)) - now
+    except (TypeError, ValueError, OverflowError):
+        return printable(str(at))  # a service of another version may tell times otherwise
     if abs(distance) < _BARELY:
         return "now"
     size = _roughly(abs(distance))

@@ -12,20 +12,25 @@ class Progress:
         self._clock = clock
         self._is_terminal = sys.stderr.isatty()
         self._every = 0.1 if self._is_terminal else 5.0
-        self._task = ""
+        self._task = ("", "")  # what is done, and to what
         self._first = (0.0, 0)  # when the task began, and how much was done by then
         self._shown_at = clock.monotonic()
 
-    def at(self, task: str, timers: int) -> None:
-        """So many timers have been dealt with."""
+    def at(self, task: str, count: int, things: str = "timers") -> None:
+        """So many timers, or other things, have been dealt with."""
         now = self._clock.monotonic()
-        if task != self._task:
-            self._task, self._first = task, (now, timers)
+        if (task, things) != self._task:
+            self._task, self._first = (task, things), (now, count)
+        begun_at, before = self._first
+        rate = (count - before) / (now - begun_at) if now > begun_at else 0
+        self.tell(f"{task} {count:,} {things}" + (f", {rate:,.0f} a second" if rate else ""))
+
+    def tell(self, text: str) -> None:
+        """How it stands, unless that was told just now."""
+        now = self._clock.monotonic()
         if now - self._shown_at >= self._every:
             self._shown_at = now
-            begun_at, before = self._first
-            rate = (timers - before) / (now - begun_at) if now > begun_at else 0
-            self._show(f"{task} {timers:,} timers" + (f", {rate:,.0f} a second" if rate else ""))
+            self._show(text)
 
     def say(self, sentence: str) -> None:
         """A line that stays."""

@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from duetime.cli import calling, new_timer, timer_flags
-from duetime.cli.commands import Commands, add_command
+from duetime.cli import new_timer, timer_flags
+from duetime.cli.calling import add_calling_command
+from duetime.cli.commands import Commands, add_noun
 from duetime.cli.exits import HELP as EXITS
 from duetime.cli.exits import Exit
 from duetime.cli.output import Screen
@@ -17,16 +18,14 @@ from duetime.clock import SystemClock
 
 
 def add_to(commands: Commands) -> None:
-    timer = commands.add_parser(
+    verbs = add_noun(
+        commands,
         "timer",
-        help="create, look at and change the timers of a running service",
-        description="Create, look at and change the timers of a running service.",
-        epilog=f"examples:\n  duetime timer list --status failed\n\n{EXITS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "Create, look at and change the timers of a running service",
+        "duetime timer list --status failed",
+        EXITS,
     )
-    verbs = timer.add_subparsers(title="commands", metavar="<command>", required=True)
-    _add(
+    add_calling_command(
         verbs,
         "create",
         _create,
@@ -38,14 +37,15 @@ def add_to(commands: Commands) -> None:
       --header 'Authorization: Bearer token' --max-attempts 5""",
         new_timer.add_flags,
     )
-    _add(
+    add_calling_command(
         verbs,
         "list",
         _list,
         "List timers",
         """\
   duetime timer list --status pending --sort execute_at --order asc
-  duetime timer list --tag billing --all --json""",
+  duetime timer list --tag billing --all --json
+  duetime timer list --status failed --status canceled --metadata customer.id=42""",
         timer_flags.add_filters,
         timer_flags.add_paging,
     )
@@ -60,8 +60,8 @@ def add_to(commands: Commands) -> None:
         run = {"get": _get, "cancel": _cancel, "attempts": _attempts}.get(verb, _act(verb))
         examples = f"  duetime timer {verb} 01890a5d-ac96-774b-bcce-b302099a8057\n"
         examples += f"  duetime timer {verb} --group carts --id cart-42"
-        _add(verbs, verb, run, summary, examples, timer_flags.add_which)
-    _add(
+        add_calling_command(verbs, verb, run, summary, examples, timer_flags.add_which)
+    add_calling_command(
         verbs,
         "watch",
         _watch,
@@ -76,25 +76,6 @@ list again and again, until Ctrl-C.""",
         timer_flags.add_pace,
         timer_flags.add_filters,
     )
-
-
-def _add(
-    verbs: Commands,
-    name: str,
-    run: Callable[[argparse.Namespace, Client, Screen], int],
-    summary: str,
-    examples: str,
-    *add_flags: Callable[[argparse.ArgumentParser], None],
-) -> None:
-    """A command that calls the service."""
-
-    def run_with_client(args: argparse.Namespace) -> int:
-        with calling.open_client(args) as client:
-            return run(args, client, Screen())
-
-    parser = add_command(verbs, name, run_with_client, summary, f"examples:\n{examples}\n\n{EXITS}")
-    for add in (*add_flags, calling.add_flags):
-        add(parser)
 
 
 def _create(args: argparse.Namespace, client: Client, screen: Screen) -> int:

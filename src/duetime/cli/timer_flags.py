@@ -1,10 +1,12 @@
 """The flags of the commands about timers: which timer, which of them, and how often to look."""
 
 import argparse
-from typing import cast
+from typing import Any, cast
 
-from duetime.cli.arguments import duration
+from duetime.cli.arguments import duration, metadata_pair
+from duetime.client.action_types import TimerFilter
 from duetime.client.types import Filters
+from duetime.errors import ConfigurationError
 from duetime.model import DEFAULT_GROUP, Status
 
 
@@ -17,15 +19,40 @@ def add_which(parser: argparse.ArgumentParser) -> None:
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which, and in which order")
-    group.add_argument("--status", choices=[status.value for status in Status])
-    for flag in ("--group", "--tag", "--name-prefix", "--correlation-id"):
-        group.add_argument(flag)
-    for flag in ("--created-after", "--created-before", "--execute-after", "--execute-before"):
-        group.add_argument(flag, metavar="TIME")
+    add_matching(group)
     group.add_argument("--limit", type=int, metavar="N", help="per page, at most 200 (default: 50)")
     group.add_argument("--offset", type=int, metavar="N")
     group.add_argument("--sort", choices=("created_at", "execute_at"))
     group.add_argument("--order", choices=("asc", "desc"))
+
+
+def add_matching(group: argparse._ArgumentGroup) -> None:
+    """What a timer must be like; it must be like all that is given."""
+    group.add_argument(
+        "--status",
+        action="append",
+        choices=[status.value for status in Status],
+        help="may be repeated: one of them",
+    )
+    group.add_argument("--group")
+    group.add_argument("--tag", action="append", help="may be repeated: all of them")
+    group.add_argument(
+        "--any-tag", action="append", metavar="TAG", help="may be repeated: at least one of them"
+    )
+    for flag in ("--name-prefix", "--name-contains"):
+        group.add_argument(flag, metavar="TEXT")
+    group.add_argument("--correlation-id", metavar="ID")
+    for flag in ("--created-after", "--created-before", "--execute-after", "--execute-before"):
+        group.add_argument(flag, metavar="TIME")
+    group.add_argument(
+        "--metadata",
+        action="append",
+        type=metadata_pair,
+        metavar="PATH=VALUE",
+        help="what its metadata has at a path, JSON or text; may be repeated: all of them",
+    )
+    group.add_argument("--last-error", metavar="TEXT", help="what its last error contains")
+    group.add_argument("--outcome", metavar="KIND", help="how its last attempt ended: ok, http ...")
 
 
 def add_paging(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +73,28 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
 
 def filters_from(args: argparse.Namespace) -> Filters:
     """The filters that were given."""
-    given = {name: getattr(args, name, None) for name in Filters.__annotations__}
-    return cast("Filters", {name: value for name, value in given.items() if value is not None})
+    found = {name: getattr(args, name, None) for name in Filters.__annotations__}
+    found["metadata"] = _metadata(args)
+    return cast("Filters", {name: value for name, value in found.items() if value is not None})
+
+
+def filter_from(args: argparse.Namespace) -> TimerFilter:
+    """The same for an action."""
+    found = {name: getattr(args, name, None) for name in TimerFilter.__annotations__}
+    found |= {"tags": args.tag, "any_tags": args.any_tag, "metadata": _metadata(args)}
+    found["all"] = args.all or None
+    return cast("TimerFilter", {name: value for name, value in found.items() if value is not None})
+
+
+def _metadata(args: argparse.Namespace) -> dict[str, Any] | None:
+    """By path; who names one twice means something else than either of the two alone."""
+    pairs = getattr(args, "metadata", None)
+    if pairs is None:
+        return None
+    for number, (path, _) in enumerate(pairs):
+        if any(path == other for other, _ in pairs[:number]):
+            raise ConfigurationError(f"--metadata: names {path!r} twice; give each path once")
+    return dict(pairs)
 
 
 def is_by_key(args: argparse.Namespace) -> bool:

@@ -16,13 +16,13 @@ from duetime.model import FINISHED
 
 AnswerT = TypeVar("AnswerT")
 
-_UNAVAILABLE = 503
+_TRY_AGAIN = {429, 503}
 _SHORTEST = 0.05  # seconds: a watcher must not be a load
 
 
 def watch_timer(client: Client, screen: Screen, id_: str, interval: str, *, as_json: bool) -> Exit:
     """Print each change of a timer that is seen; end when it is finished."""
-    seconds = _seconds(interval)
+    seconds = seconds_of(interval)
     timer = client.get(id_)  # a first look that fails is told at once
     seen: object = None
     while True:
@@ -35,14 +35,14 @@ def watch_timer(client: Client, screen: Screen, id_: str, interval: str, *, as_j
         if timer["status"] in FINISHED:
             return Exit.OK if timer["status"] == "completed" else Exit.FAILED
         time.sleep(seconds)
-        timer = _patiently(lambda: client.get(id_), seconds)
+        timer = patiently(lambda: client.get(id_), seconds)
 
 
 def watch_list(
     client: Client, screen: Screen, filters: Filters, interval: str, *, as_json: bool
 ) -> Exit:
     """Show the list, and show it again in its place, until somebody stops it."""
-    seconds = _seconds(interval)
+    seconds = seconds_of(interval)
     page = client.page(**filters)
     while True:
         if as_json:
@@ -54,7 +54,7 @@ def watch_list(
             screen.line(screen.colour("dim", f"{to_rfc3339(now)}  Ctrl-C to stop"))
             show_timers(screen, page["timers"], now)
         time.sleep(seconds)
-        page = _patiently(lambda: client.page(**filters), seconds)
+        page = patiently(lambda: client.page(**filters), seconds)
 
 
 def _change(screen: Screen, timer: Timer) -> str:
@@ -67,23 +67,23 @@ def _change(screen: Screen, timer: Timer) -> str:
     return text
 
 
-def _patiently(ask: Callable[[], AnswerT], seconds: float) -> AnswerT:
+def patiently(ask: Callable[[], AnswerT], seconds: float) -> AnswerT:
     """Ask until there is an answer: a service that restarts is no reason to stop watching."""
     is_told = False
     while True:
         try:
             return ask()
         except ServiceUnreachable as error:
-            why = str(error)
+            why, pause = str(error), 0.0
         except ServiceError as error:
-            if error.status != _UNAVAILABLE:
+            if error.status not in _TRY_AGAIN:
                 raise
-            why = error.message
+            why, pause = error.message, error.retry_after or 0.0
         if not is_told:
-            print(f"duetime: {why}; trying again", file=sys.stderr)
+            print(f"duetime: {printable(why)}; trying again", file=sys.stderr)
             is_told = True
-        time.sleep(max(seconds, 1.0))
+        time.sleep(max(seconds, pause, 1.0))
 
 
-def _seconds(interval: str) -> float:
+def seconds_of(interval: str) -> float:
     return max(parse_duration(interval) / 1000, _SHORTEST)

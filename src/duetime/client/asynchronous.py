@@ -1,13 +1,15 @@
 """The client for asyncio: method by method the same as the plain one."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Self, Unpack, cast
+from typing import Self, Unpack
 
 from pyreqwest.client import ClientBuilder
 
 from duetime.client import calls
-from duetime.client.calls import AnswerT, Call
+from duetime.client.asynchronous_administration import AsyncAdministration
+from duetime.client.calls import Answer, AnswerT, Call
 from duetime.client.connection import DEFAULT_URL, Connection
+from duetime.client.lines import Lines, is_lines
 from duetime.client.types import (
     Attempts,
     Batch,
@@ -22,13 +24,19 @@ from duetime.client.types import (
 )
 
 
-class AsyncClient:
+class AsyncClient(AsyncAdministration):
     """Speaks to a Duetime service from asyncio code."""
 
     def __init__(
-        self, url: str = DEFAULT_URL, *, api_key: str | None = None, timeout: float = 30.0
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        api_key: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 30.0,
     ) -> None:
-        self._connection = Connection(url, api_key, timeout)
+        """With a ``tenant``, the operator's key acts for it; other keys act for their own."""
+        self._connection = Connection(url, api_key, tenant, timeout)
         self._http = self._connection.configure(ClientBuilder()).build()
 
     async def __aenter__(self) -> Self:
@@ -43,11 +51,35 @@ class AsyncClient:
 
     async def send(self, call: Call[AnswerT]) -> AnswerT:
         """Make a call: all the other methods do."""
+        return (await self.exchange(call)).data
+
+    async def exchange(self, call: Call[AnswerT]) -> Answer[AnswerT]:
+        """Make a call, and have the answer's status and message as well as its data."""
         with self._connection.translating_errors():
             request = self._http.request(call.method, self._connection.address(call))
             response = await self._connection.fill(request, call).build().send()
             body = bytes(await response.bytes())
-        return cast("AnswerT", calls.read_answer(response.status, body))
+        retry_after = response.get_header("Retry-After")
+        return calls.read_answer(call, response.status, body, retry_after)
+
+    async def lines(self, call: Call[bytes]) -> AsyncIterator[bytes]:
+        """Make a call whose answer is lines of JSON, and have each as it arrives."""
+        connection, lines = self._connection, Lines()
+        with connection.translating_errors():
+            http = connection.configure(ClientBuilder(), streams=True).build()
+            request = http.request(call.method, connection.address(call))
+            request = connection.fill(request, call).streamed_read_buffer_limit(0)
+            async with http, request.build_streamed() as response:
+                if not is_lines(response.status, response.get_header("Content-Type")):
+                    body, retry_after = await response.bytes(), response.get_header("Retry-After")
+                    calls.read_answer(call, response.status, bytes(body), retry_after)
+                    raise calls.no_answer(response.status)
+                with connection.translating_breaks():
+                    while (piece := await response.body_reader.read_chunk()) is not None:
+                        for line in lines.feed(bytes(piece)):
+                            yield line
+                for line in lines.end():
+                    yield line
 
     async def create(
         self, *, idempotency_key: str | None = None, **timer: Unpack[NewTimer]

@@ -3,6 +3,7 @@
 Both clients send these and read the answers here, so that nothing is written twice.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -35,8 +36,19 @@ class Call(NamedTuple, Generic[AnswerT]):
     method: str
     path: str
     body: Mapping[str, Any] | None = None
-    query: Mapping[str, Any] = {}
+    query: Mapping[str, Any] = {}  # a list stands for a parameter that is repeated
     headers: Mapping[str, str] = {}
+    needs: str | None = None  # a field without which the answer is of no use ...
+    needs_type: type = str  # ... and what it must be
+    patience: float = 0.0  # seconds: it may take so long, though the client has less
+
+
+class Answer(NamedTuple, Generic[AnswerT]):
+    """A call's answer: its data, and how the service put it."""
+
+    status: int
+    message: str
+    data: AnswerT
 
 
 class _Envelope(msgspec.Struct):
@@ -48,16 +60,26 @@ class _Envelope(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Envelope)
 
 
-def read_answer(status: int, body: bytes) -> Any:
-    """The data of an answer; ServiceError if it is a refusal, or no answer of Duetime's."""
+def read_answer(
+    call: Call[Any], status: int, body: bytes, retry_after: str | None = None
+) -> Answer[Any]:
+    """An answer with its data; ServiceError if it is a refusal, or no answer of Duetime's."""
     try:
         answer = _decoder.decode(body)
     except msgspec.MsgspecError:
-        message = f"HTTP {status}, and not the answer of a Duetime service"
-        raise ServiceError(status, _UNEXPECTED, message) from None
+        raise no_answer(status) from None
     if status not in _SUCCESS:
-        raise ServiceError(status, answer.code, answer.message)
-    return answer.data
+        raise ServiceError(status, answer.code, answer.message, _seconds(retry_after))
+    if call.needs and not _has(answer.data, call.needs, call.needs_type):
+        message = f"the service's answer has no '{call.needs}': is it a newer or an older version?"
+        raise ServiceError(status, _UNEXPECTED, message)
+    return Answer(status, answer.message, answer.data)
+
+
+def no_answer(status: int) -> ServiceError:
+    """What to raise about something that Duetime would not say."""
+    message = f"HTTP {status}, and not the answer of a Duetime service"
+    return ServiceError(status, _UNEXPECTED, message)
 
 
 def create(timer: NewTimer, idempotency_key: str | None) -> Call[Timer]:
@@ -74,11 +96,11 @@ def get(id_: str) -> Call[Timer]:
 
 
 def page(filters: Filters) -> Call[Page]:
-    return Call(
-        "GET",
-        "/timers",
-        query={name: value for name, value in filters.items() if value is not None},
-    )
+    query: dict[str, Any] = {name: each for name, each in filters.items() if each is not None}
+    if "metadata" in query:
+        pairs = query["metadata"].items()
+        query["metadata"] = [f"{path}={_value(value)}" for path, value in pairs]
+    return Call("GET", "/timers", query=query)
 
 
 def next_page(filters: Filters, before: Page) -> Filters | None:
@@ -144,3 +166,26 @@ def _key(group: str, timer_id: str) -> str:
 
 def _if_match(version: int | None) -> dict[str, str]:
     return {} if version is None else {"If-Match": f'"{version}"'}
+
+
+def _has(data: Any, name: str, type_: type) -> bool:
+    return isinstance(data, dict) and isinstance(data.get(name), type_)
+
+
+def _value(value: Any) -> str:
+    """A value as a parameter: JSON, but for texts that could not be taken for it."""
+    if isinstance(value, str):
+        try:
+            msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return msgspec.json.encode(value).decode()
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """How long to wait, if the service said so in seconds."""
+    try:
+        seconds = float(retry_after or "")
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

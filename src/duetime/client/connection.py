@@ -1,6 +1,6 @@
 """The connection to a service: how a call becomes an HTTP request, for both clients alike."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -24,18 +24,23 @@ RequestT = TypeVar("RequestT", bound=BaseRequestBuilder)
 class Connection:
     """Where the service is, and how to speak to it."""
 
-    def __init__(self, url: str, api_key: str | None, timeout: float) -> None:
+    def __init__(self, url: str, api_key: str | None, tenant: str | None, timeout: float) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ClientError("the service's address must be an http or https URL")
         self.url = url.rstrip("/")
         self._api_key = api_key
+        self._tenant = tenant
         self._timeout = timedelta(seconds=timeout)
 
-    def configure(self, builder: BuilderT) -> BuilderT:
-        """Set up an HTTP client. A redirect is an answer: the key goes nowhere else."""
+    def configure(self, builder: BuilderT, *, streams: bool = False) -> BuilderT:
+        """Set up an HTTP client. A redirect is an answer: the key goes nowhere else.
+
+        What streams may take its time as a whole, but not between one piece and the next.
+        """
+        patient = builder.read_timeout if streams else builder.timeout
         return (
-            builder.timeout(self._timeout)
+            patient(self._timeout)
             .user_agent(f"duetime-client/{__version__}")
             .follow_redirects(False)
         )
@@ -47,8 +52,12 @@ class Connection:
         """Give a request all that the call has."""
         if self._api_key:
             request = request.header("X-API-Key", self._api_key, is_sensitive=True)
+        if self._tenant:
+            request = request.header("X-Tenant-ID", self._tenant)
+        if call.patience > self._timeout.total_seconds():
+            request = request.timeout(timedelta(seconds=call.patience))
         if call.query:
-            request = request.query(call.query)
+            request = request.query(_parameters(call.query))
         if call.headers:
             request = request.headers(call.headers)
         if call.body is not None:
@@ -67,6 +76,27 @@ class Connection:
             raise ServiceUnreachable(f"no answer from {self.url} in time") from error
         except PyreqwestError as error:
             raise ServiceUnreachable(f"cannot reach {self.url}: {_why(error)}") from error
+
+    @contextmanager
+    def translating_breaks(self) -> Iterator[None]:
+        """The same while an answer is being read that had begun well."""
+        try:
+            yield
+        except TimeoutError as error:
+            raise ServiceUnreachable(f"the answer of {self.url} does not go on") from error
+        except PyreqwestError as error:
+            raise ServiceUnreachable(
+                f"the answer of {self.url} broke off: {_why(error)}"
+            ) from error
+
+
+def _parameters(query: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The parameters one by one, those that are repeated as often as they are there."""
+    return [
+        (name, value)
+        for name, given in query.items()
+        for value in (given if isinstance(given, list | tuple) else (given,))
+    ]
 
 
 def _why(error: PyreqwestError) -> str:

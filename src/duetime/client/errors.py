@@ -14,13 +14,19 @@ class ClientError(DuetimeError):
 
 
 class ServiceError(ClientError):
-    """The service refused: with an HTTP status, a code of its own, and a sentence."""
+    """The service refused: with an HTTP status, a code of its own, and a sentence.
 
-    def __init__(self, status: int, code: int, message: str) -> None:
+    ``retry_after`` is in seconds, and None unless the service said when to try again.
+    """
+
+    def __init__(
+        self, status: int, code: int, message: str, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
+        self.retry_after = retry_after
 
 
 class ServiceUnreachable(ClientError):

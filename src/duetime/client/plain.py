@@ -1,13 +1,15 @@
 """The client for plain code."""
 
 from collections.abc import Iterator, Sequence
-from typing import Self, Unpack, cast
+from typing import Self, Unpack
 
 from pyreqwest.client import SyncClientBuilder
 
 from duetime.client import calls
-from duetime.client.calls import AnswerT, Call
+from duetime.client.calls import Answer, AnswerT, Call
 from duetime.client.connection import DEFAULT_URL, Connection
+from duetime.client.lines import Lines, is_lines
+from duetime.client.plain_administration import Administration
 from duetime.client.types import (
     Attempts,
     Batch,
@@ -22,13 +24,19 @@ from duetime.client.types import (
 )
 
 
-class Client:
+class Client(Administration):
     """Speaks to a Duetime service."""
 
     def __init__(
-        self, url: str = DEFAULT_URL, *, api_key: str | None = None, timeout: float = 30.0
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        api_key: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 30.0,
     ) -> None:
-        self._connection = Connection(url, api_key, timeout)
+        """With a ``tenant``, the operator's key acts for it; other keys act for their own."""
+        self._connection = Connection(url, api_key, tenant, timeout)
         self._http = self._connection.configure(SyncClientBuilder()).build()
 
     def __enter__(self) -> Self:
@@ -43,11 +51,33 @@ class Client:
 
     def send(self, call: Call[AnswerT]) -> AnswerT:
         """Make a call: all the other methods do."""
+        return self.exchange(call).data
+
+    def exchange(self, call: Call[AnswerT]) -> Answer[AnswerT]:
+        """Make a call, and have the answer's status and message as well as its data."""
         with self._connection.translating_errors():
             request = self._http.request(call.method, self._connection.address(call))
             response = self._connection.fill(request, call).build().send()
             body = bytes(response.bytes())
-        return cast("AnswerT", calls.read_answer(response.status, body))
+        retry_after = response.get_header("Retry-After")
+        return calls.read_answer(call, response.status, body, retry_after)
+
+    def lines(self, call: Call[bytes]) -> Iterator[bytes]:
+        """Make a call whose answer is lines of JSON, and have each as it arrives."""
+        connection, lines = self._connection, Lines()
+        with connection.translating_errors():
+            http = connection.configure(SyncClientBuilder(), streams=True).build()
+            request = http.request(call.method, connection.address(call))
+            request = connection.fill(request, call).streamed_read_buffer_limit(0)
+            with http, request.build_streamed() as response:
+                if not is_lines(response.status, response.get_header("Content-Type")):
+                    body, retry_after = response.bytes(), response.get_header("Retry-After")
+                    calls.read_answer(call, response.status, bytes(body), retry_after)
+                    raise calls.no_answer(response.status)
+                with connection.translating_breaks():
+                    while (piece := response.body_reader.read_chunk()) is not None:
+                        yield from lines.feed(bytes(piece))
+                yield from lines.end()
 
     def create(self, *, idempotency_key: str | None = None, **timer: Unpack[NewTimer]) -> Timer:
         """Create a timer. The same key and content again answer with the same timer."""

@@ -4,9 +4,11 @@ They are the service's own JSON, so that nothing is lost on the way: a field tha
 not know yet is there all the same.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Required, TypedDict
 
 Status = Literal["pending", "executing", "completed", "failed", "canceled", "paused"]
+Signature = Literal["webhook", "timer"]
 
 
 class HttpCallback(TypedDict, total=False):
@@ -80,6 +82,7 @@ class Outcome(TypedDict, total=False):
     status_code: int | None
     latency_ms: int | None
     error: str | None
+    response: str | None
 
 
 class Timer(TypedDict, total=False):
@@ -103,23 +106,36 @@ class Timer(TypedDict, total=False):
     correlation_id: str
     retry_policy: RetryPolicy
     deadline: str | None
+    retention: str | None
+    response_bytes: int
+    signatures: list[Signature]
     last_error: str | None
     outcome: Outcome | None
     next_attempt_at: str | None
+    held_since: str | None
 
 
 class Filters(TypedDict, total=False):
-    """Which timers to list, and in which order."""
+    """Which timers to list, and in which order.
 
-    status: Status
+    Of several statuses a timer has one, of several tags all, and of ``any_tag`` at least one.
+    ``metadata`` has the path of a value in it and the value: ``{"customer.id": 42}``.
+    """
+
+    status: Status | Sequence[Status]
     group: str
-    tag: str
+    tag: str | Sequence[str]
+    any_tag: str | Sequence[str]
     name_prefix: str
+    name_contains: str
     correlation_id: str
     created_after: str
     created_before: str
     execute_after: str
     execute_before: str
+    metadata: Mapping[str, Any]
+    last_error: str
+    outcome: str
     limit: int
     offset: int
     sort: Literal["created_at", "execute_at"]
@@ -165,6 +181,7 @@ class Attempt(TypedDict, total=False):
     status_code: int | None
     latency_ms: int | None
     error: str | None
+    response: str | None
     next_at: str | None
 
 

@@ -30,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     claim_ttl: Millis
     poll_interval: Millis
     retention: Millis | None  # None: finished timers are kept for ever
+    unknown_groups: Literal["create", "refuse"]
+    audit: Literal["all", "changes", "off"]
+    audit_retention: Millis | None  # None: its lines are kept for ever
     drain_timeout: Millis
     max_body_bytes: int
     max_batch_bytes: int

@@ -63,8 +63,8 @@ TABLE: tuple[Setting, ...] = (
         "API_KEY",
         reading.api_key,
         "",
-        "The key that callers send as X-API-Key. `serve` needs one; `dev` makes one. Make one with "
-        + MAKE_A_KEY,
+        "The operator's key, which opens everything; callers send it as X-API-Key, or as a bearer "
+        "token. `serve` needs one; `dev` makes one. Make one with " + MAKE_A_KEY,
         is_secret=True,
         has_flag=False,
     ),
@@ -117,7 +117,8 @@ TABLE: tuple[Setting, ...] = (
         "SIGNING_SECRETS",
         reading.signing_secrets,
         "",
-        "What callbacks are signed with (Standard Webhooks); several while secrets rotate",
+        "What callbacks are signed with (Standard Webhooks); several, the newest first, while "
+        "secrets rotate",
         empty=(),
         is_secret=True,
         has_flag=False,
@@ -151,6 +152,25 @@ TABLE: tuple[Setting, ...] = (
         reading.duration_or_never(1000),
         "30d",
         "How long finished timers are kept",
+    ),
+    Setting(
+        "UNKNOWN_GROUPS",
+        reading.one_of("create", "refuse"),
+        "create",
+        "What becomes of a timer for a group that does not exist: the group is created, or the "
+        "timer refused",
+    ),
+    Setting(
+        "AUDIT",
+        reading.one_of("all", "changes", "off"),
+        "all",
+        "What the audit writes down: everything, all but the creation of timers, or nothing",
+    ),
+    Setting(
+        "AUDIT_RETENTION",
+        reading.duration_or_never(1000),
+        "90d",
+        "How long the lines of the audit are kept",
     ),
     Setting(
         "DRAIN_TIMEOUT",

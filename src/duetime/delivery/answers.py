@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from duetime.delivery.excerpt import Excerpt
+
 _INTERIM = range(100, 200)  # the answer is still to come ...
 _SWITCHING = 101  # ... but here, after which no HTTP follows
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # how long the body is
@@ -35,6 +37,7 @@ class Response(NamedTuple):
 
     status: int
     headers: list[tuple[bytes, bytes]]
+    excerpt: Excerpt | None = None  # of the body, where one was asked for
 
     def header(self, name: bytes) -> str | None:
         """The value of a header, by its name in lower case."""
@@ -50,25 +53,39 @@ class Answers:
     The parser calls the ``on_`` methods.
     """
 
-    __slots__ = ("_has_head", "_headers", "_is_head", "_parser", "_received", "answer", "can_go_on")
+    __slots__ = (
+        "_excerpt",
+        "_has_head",
+        "_headers",
+        "_is_head",
+        "_parser",
+        "_received",
+        "_sees_body",
+        "answer",
+        "can_go_on",
+    )
 
     def __init__(self) -> None:
         self._is_head = False
-        self._parser = self._new_parser()
+        self._use_new_parser(sees_body=False)
 
-    def expect(self, answer: asyncio.Future[Response], *, is_head: bool) -> None:
+    def expect(
+        self, answer: asyncio.Future[Response], *, is_head: bool, excerpt: Excerpt | None = None
+    ) -> None:
         """Wait for an answer; that to a HEAD has no body, whatever its headers say."""
-        if self._is_head:
-            self._parser = self._new_parser()  # the last one still waits for a body
+        sees_body = excerpt is not None
+        if self._is_head or self._sees_body is not sees_body:
+            self._use_new_parser(sees_body=sees_body)  # after a HEAD, the last waits for a body
         self.answer = answer
+        self._excerpt = excerpt
         self.can_go_on = False  # with another exchange on the same connection
         self._is_head = is_head
         self._has_head = False  # the answer: its headers are complete
         self._headers: list[tuple[bytes, bytes]] = []
         self._received = 0
 
-    def _new_parser(self) -> Any:
-        parser = HttpResponseParser(self)
+    def _use_new_parser(self, *, sees_body: bool) -> None:
+        parser = HttpResponseParser(_WithBody(self) if sees_body else self)
         # The receiver may have done its work by now: its answer counts even if it is not written
         # quite as it should be. What could be smuggled in by that has no way to go from here.
         parser.set_dangerous_leniencies(
@@ -78,11 +95,13 @@ class Answers:
             lenient_optional_cr_before_lf=True,
             lenient_spaces_after_chunk_size=True,
         )
-        return parser
+        self._parser: Any = parser
+        self._sees_body = sees_body
 
     def forget(self) -> None:
         """Wait no longer."""
         del self.answer
+        self._excerpt = None
 
     def release(self) -> None:
         """Let go of the parser: the two hold each other, which only a collection would notice."""
@@ -128,6 +147,11 @@ class Answers:
             if self._is_head:
                 self._complete(can_go_on=self._parser.should_keep_alive())
 
+    def keep(self, piece: bytes) -> None:
+        """Take a piece of a body, unless it is of another answer than the one that is awaited."""
+        if self._excerpt is not None and not self.answer.done():
+            self._excerpt.add(piece)
+
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
         if status not in _INTERIM:
@@ -140,7 +164,8 @@ class Answers:
     def _complete(self, *, can_go_on: bool) -> None:
         if not self.answer.done():
             self.can_go_on = can_go_on
-            self.answer.set_result(Response(self._parser.get_status_code(), self._headers))
+            status = self._parser.get_status_code()
+            self.answer.set_result(Response(status, self._headers, self._excerpt))
 
     def _stop_reading(self, problem: str) -> None:
         """Take the answer for what it is so far: its status alone decides."""
@@ -148,3 +173,26 @@ class Answers:
             self._complete(can_go_on=False)
         else:
             self.fail(NotHttp(problem))
+
+
+class _WithBody:
+    """What a parser calls that has to tell of the body too.
+
+    It copies each piece of it for whoever has an ``on_body``, so ``Answers`` must not have one: of
+    most answers nothing is kept.
+    """
+
+    __slots__ = (
+        "on_body",
+        "on_header",
+        "on_headers_complete",
+        "on_message_begin",
+        "on_message_complete",
+    )
+
+    def __init__(self, answers: Answers) -> None:
+        self.on_body = answers.keep
+        self.on_header = answers.on_header
+        self.on_headers_complete = answers.on_headers_complete
+        self.on_message_begin = answers.on_message_begin
+        self.on_message_complete = answers.on_message_complete

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Raw
 
 from duetime.delivery.answers import Answers, GivenUp, NothingCame, Response
+from duetime.delivery.excerpt import Excerpt
 
 _ENDED = getattr(select, "POLLHUP", 0) | getattr(select, "POLLRDHUP", 0)
 _HAS_POLL = hasattr(select, "poll")  # not on Windows
@@ -70,14 +71,24 @@ class Connection(asyncio.Protocol):
         self._poll: Any = select.poll() if _HAS_POLL else None
 
     async def exchange(
-        self, head: bytes, body: bytes | Raw, seconds: float, *, is_head: bool = False
+        self,
+        head: bytes,
+        body: bytes | Raw,
+        seconds: float,
+        *,
+        is_head: bool = False,
+        keep: int = 0,
     ) -> Response:
-        """Send a request and wait for its answer; NoAnswer or TimeoutError if none comes."""
+        """Send a request and wait for its answer; NoAnswer or TimeoutError if none comes.
+
+        ``keep`` says how many bytes of the answer's body to keep, of those that are read.
+        """
         self.is_reusable = False
         if self._transport.is_closing():
             raise NothingCame("the connection was closed")
         answer: asyncio.Future[Response] = self._loop.create_future()
-        self._answers.expect(answer, is_head=is_head)
+        excerpt = Excerpt(min(keep, self._read_at_most)) if keep > 0 else None
+        self._answers.expect(answer, is_head=is_head, excerpt=excerpt)
         self._is_under_way = True
         try:
             self._wait_at_most(seconds)

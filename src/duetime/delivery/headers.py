@@ -1,8 +1,8 @@
 """The headers of a callback request, and which of them are whose.
 
-Duetime's own come first, the timer's replace them, and the ``webhook-*`` ones, which a signature
-vouches for, are set last. Names are in title case here and on the wire: receivers should not care
-for it, and some do.
+Duetime's own come first, the timer's replace them, and last come the ``webhook-*`` ones, which a
+signature vouches for, and the signatures that the timer is to have. Names are in title case here
+and on the wire: receivers should not care for it, and some do.
 """
 
 import re
@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw
 
 from duetime import __version__
 from duetime.clock import Millis, to_rfc3339
-from duetime.delivery.signing import signatures
+from duetime.delivery.signing import body_signatures, signatures
 from duetime.model import HttpCallback, Timer
 
 USER_AGENT = f"duetime/{__version__}"
@@ -36,6 +36,7 @@ _OWNED = frozenset(
         "trailer",
         "transfer-encoding",
         "upgrade",
+        "x-timer-signature",
     }
 )
 _OWNED_PREFIXES = (_SIGNED, "proxy-")
@@ -47,6 +48,8 @@ _QUOTED_SAFE = "".join(set(punctuation) - {"%"}) + ascii_letters + digits
 
 # A receiver may insist on being told that there is no body where one is usual.
 _LENGTH_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
+
+_SIGNATURES = ("Webhook-Signature", "X-Timer-Signature")
 
 _spelled = lru_cache(maxsize=1024)(str.title)
 
@@ -97,15 +100,20 @@ def build(
     }
     if callback.payload is not UNSET:
         headers["Content-Type"] = "application/json"
-    for name, value in callback.headers.items():
-        headers[_spelled(name)] = value
+    if callback.headers:
+        for name, value in callback.headers.items():
+            headers[_spelled(name)] = value
+        for name in _SIGNATURES:  # also if there is none, nobody else's passes for it
+            headers.pop(name, None)
     if callback.payload is not UNSET or callback.method in _LENGTH_EXPECTED:
         headers["Content-Length"] = str(len(content))
     timestamp = now // 1000
     headers["Webhook-Id"] = webhook_id
     headers["Webhook-Timestamp"] = str(timestamp)
-    if secrets:
+    if secrets and "webhook" in timer.spec.signatures:
         headers["Webhook-Signature"] = signatures(secrets, webhook_id, timestamp, content)
+    if secrets and "timer" in timer.spec.signatures:
+        headers["X-Timer-Signature"] = body_signatures(secrets, content)
     return headers
 
 

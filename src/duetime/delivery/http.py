@@ -39,6 +39,16 @@ class _ParsedUrl(NamedTuple):
     host: str  # as requests name it
 
 
+class _Request(NamedTuple):
+    """One attempt's request, and what is wanted of its answer."""
+
+    url: _ParsedUrl
+    head: bytes
+    callback: HttpCallback
+    keep: int  # so many bytes of the answer's body
+    started: float  # on the monotonic clock
+
+
 class HttpSender:
     """Delivers HTTP callbacks.
 
@@ -122,22 +132,16 @@ class HttpSender:
             return _UNSENT if self._closed else outcomes.not_permitted(receiver, answer)
         fields = headers.build(timer, callback, self._clock.now(), self._secrets)
         head = headers.written(callback.method, url.path, url.host, fields)
-        return await self._try_addresses(url, head, callback, started, is_mine)
+        request = _Request(url, head, callback, timer.spec.response_bytes, started)
+        return await self._try_addresses(request, is_mine)
 
-    async def _try_addresses(
-        self,
-        url: _ParsedUrl,
-        head: bytes,
-        callback: HttpCallback,
-        started: float,
-        is_mine: Callable[[], bool],
-    ) -> Outcome:
+    async def _try_addresses(self, request: _Request, is_mine: Callable[[], bool]) -> Outcome:
         """Send the request to the first address that a connection can be made to."""
-        receiver = url.receiver
+        receiver = request.url.receiver
         outcome = _UNSENT
         for address in receiver.addresses:
-            if (left := self._left(callback, started)) <= 0:
-                return outcomes.timed_out(callback.timeout)
+            if (left := self._left(request)) <= 0:
+                return outcomes.timed_out(request.callback.timeout)
             connection = self._connections.take(receiver, address)
             if connection is None:
                 # To make one takes a while: no receiver is called for what cannot be sent then.
@@ -153,22 +157,16 @@ class HttpSender:
             if not self._may_send(is_mine):
                 self._connections.give_back(connection)
                 return _UNSENT
-            return await self._exchange(connection, url, head, callback, started)
+            return await self._exchange(connection, request)
         return outcome
 
-    async def _exchange(
-        self,
-        connection: Connection,
-        url: _ParsedUrl,
-        head: bytes,
-        callback: HttpCallback,
-        started: float,
-    ) -> Outcome:
-        left, is_head = self._left(callback, started), callback.method == "HEAD"
+    async def _exchange(self, connection: Connection, request: _Request) -> Outcome:
+        url, head, callback, keep, started = request
+        left, is_head = self._left(request), callback.method == "HEAD"
         _, address = connection.route
         try:
             response = await connection.exchange(
-                head, headers.body(callback), left, is_head=is_head
+                head, headers.body(callback), left, is_head=is_head, keep=keep
             )
         except TimeoutError:
             url.receiver.demote(address)
@@ -184,9 +182,9 @@ class HttpSender:
     def _may_send(self, is_mine: Callable[[], bool]) -> bool:
         return not self._closed and is_mine()
 
-    def _left(self, callback: HttpCallback, started: float) -> float:
+    def _left(self, request: _Request) -> float:
         """How many seconds of the callback's timeout are left."""
-        return callback.timeout / 1000 - (self._clock.monotonic() - started)
+        return request.callback.timeout / 1000 - (self._clock.monotonic() - request.started)
 
     def _parsed(self, text: str) -> _ParsedUrl:
         """A URL, parsed, and its receiver."""

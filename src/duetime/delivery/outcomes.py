@@ -1,6 +1,7 @@
 """Outcomes: what an answer, or the lack of one, means for the timer, in words a person understands.
 
 Nothing that the user keeps secret is ever quoted: no header, no body, no query of a URL.
+How an answer's body began stands beside the words, and only where it is asked for.
 """
 
 import os
@@ -45,9 +46,10 @@ _NOT_SPOKEN = frozenset(
 
 def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> Outcome:
     """The outcome of an answer. Its status alone decides."""
-    status = response.status
+    status, excerpt = response.status, response.excerpt
+    text = None if excerpt is None else excerpt.text()
     if 200 <= status < 300:  # noqa: PLR2004 - the class of success
-        return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency)
+        return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency, response=text)
     retryable = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
     error = _PHRASES.get(status) or f"HTTP {status}"
     if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
@@ -59,6 +61,7 @@ def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> O
         error=error,
         retryable=retryable,
         retry_at=retry_at(response.header(b"retry-after"), clock.now()) if retryable else None,
+        response=text,
     )
 
 

@@ -20,6 +20,7 @@ from duetime.engine.departures import Departures
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
+from duetime.engine.holds import Holds
 from duetime.engine.janitor import Janitor
 from duetime.engine.loop import Loop, Step, Trouble
 from duetime.engine.members import Members, always_admitted
@@ -30,6 +31,8 @@ from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.model import Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.stores import News, Store
+from duetime.tenancy.meter import Meter
+from duetime.tenancy.rules import Rules
 
 log = logging.getLogger("duetime.engine")
 
@@ -57,10 +60,12 @@ class Engine:
         target_concurrency: int = 128,
         retention: Millis | None = None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
+        rules: Rules | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        trouble = Trouble(clock)
+        trouble = self._trouble = Trouble(clock)
         self._dispatching = Loop("dispatcher", clock, trouble)
         self._reading = Loop("reader", clock, trouble, then=self._dispatching.wake)
         self._committing = Loop("committer", clock, trouble)
@@ -68,6 +73,7 @@ class Engine:
         self._telling = Loop("herald", clock, trouble)
         self._cleaning = Loop("janitor", clock, trouble)
         self.agenda = Agenda()
+        holds = Holds(rules)
         self.targets = Targets(
             per_target=target_concurrency,
             total=max_in_flight,
@@ -82,18 +88,30 @@ class Engine:
             behind=lambda: self.status().behind_ms,
             on_death=self._on_death,
             readmit=readmit,
+            holds=holds,
+            meter=meter,
         )
+        self._meter = meter
+        self._lingering = Loop("leaving", clock, trouble)
         self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
+        if rules is not None:
+            rules.on_change = self._meeting.wake  # the others wait to see that this node obeys
         self.is_barred = asyncio.Event()  # it may not go on: all that is left is to stop
         self.committer = Committer(
             store,
             clock,
             claim_for=claim_for,
             members=self.members,
-            on_written=self.notice,
+            on_written=self._on_written,
             wake=self._committing.wake,
         )
-        self.departures = Departures(clock, sender, targets=self.targets, committer=self.committer)
+        self.departures = Departures(
+            clock,
+            sender,
+            targets=self.targets,
+            committer=self.committer,
+            holds=holds,
+        )
         self.dispatcher = Dispatcher(
             node,
             store,
@@ -105,6 +123,7 @@ class Engine:
             committer=self.committer,
             departures=self.departures,
             claim_for=claim_for,
+            holds=holds,
         )
         self.herald = Herald(store, wake=self._telling.wake)
         self.reader = Reader(
@@ -142,11 +161,24 @@ class Engine:
             self._inheriting: self.heir.step,
             self._telling: self.herald.step,
             self._cleaning: self.janitor.step,
+            self._lingering: self.members.linger,
         }
+        self._chores: dict[Loop, Step] = {}
+
+    def add_chore(self, name: str, step: Step) -> Callable[[], None]:
+        """Do this beside the engine's own work, as long as it runs; the answer wakes it."""
+        chore = Loop(name, self._clock, self._trouble)
+        self._chores[chore] = step
+        return chore.wake
 
     def notice(self, timer: Timer) -> None:
         """Take note of a timer that was just written, so that it need not be found by a poll."""
         self.notices.notice(timer)
+
+    def _on_written(self, timer: Timer) -> None:
+        if self._meter is not None:
+            self._meter.ended(timer)
+        self.notice(timer)
 
     def status(self) -> EngineStatus:
         """How it is doing."""
@@ -169,7 +201,7 @@ class Engine:
 
     def hear(self, news: News) -> None:
         """Listen to what other nodes announce."""
-        if news.is_about_nodes:
+        if news.is_about_nodes or news.is_about_rules:
             self._meeting.wake()
         if self.reader.hear(news.waking):
             self._reading.wake()
@@ -195,7 +227,7 @@ class Engine:
         """Work until stopped."""
         self._store.listen(self.hear)
         async with asyncio.TaskGroup() as group:
-            for loop, step in self._steps.items():
+            for loop, step in (self._steps | self._chores).items():
                 group.create_task(loop.run(step), name=loop.part)
 
     async def stop(self, drain_for: float) -> None:
@@ -205,7 +237,7 @@ class Engine:
         ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
         of this node works on the store any more.
         """
-        for loop in (self._cleaning, self._inheriting, self._meeting):
+        for loop in (self._cleaning, self._inheriting, self._meeting, *self._chores):
             loop.stop()
         if not self.members.is_alone:
             drain_for -= await self._hand_over(drain_for)
@@ -221,7 +253,8 @@ class Engine:
         self._committing.stop()
         await self._clock.wait(self._committing.ended, drain_for)
         await self.committer.write_the_rest()
-        self._telling.stop()
+        for loop in (self._telling, self._lingering):
+            loop.stop()
         await self.herald.tell_the_rest()
 
     async def _hand_over(self, drain_for: float) -> float:
@@ -241,6 +274,7 @@ class Engine:
         if not self.members.has_left:
             with suppress(StoreError):
                 await self.members.leave(drain_for)
+            self._lingering.wake()
         return self.members.has_left
 
     async def _meet(self) -> float:

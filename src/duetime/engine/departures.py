@@ -12,6 +12,7 @@ from duetime.clock import Clock
 from duetime.delivery import Sender
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
+from duetime.engine.holds import Holds
 from duetime.engine.targets import Targets
 from duetime.model import Kind, Outcome
 
@@ -35,12 +36,19 @@ class Departures:
     """
 
     def __init__(
-        self, clock: Clock, sender: Sender, *, targets: Targets, committer: Committer
+        self,
+        clock: Clock,
+        sender: Sender,
+        *,
+        targets: Targets,
+        committer: Committer,
+        holds: Holds,
     ) -> None:
         self._clock = clock
         self._sender = sender
         self._targets = targets
         self._committer = committer
+        self._holds = holds
         self._tasks: set[asyncio.Task[None]] = set()
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
@@ -118,8 +126,13 @@ class Departures:
         try:
             outcome = await self._sender.send(
                 claim.timer,
-                lambda: claim.may_be_sent(self._clock.now(), self._clock.monotonic()),
+                lambda: self._may_be_sent(claim),
             )
         finally:
             self._committer.end(claim, outcome)
             self._targets.end(name, claim.timer, outcome.kind)
+
+    def _may_be_sent(self, claim: Claim) -> bool:
+        if self._holds.is_held(claim.timer):
+            return False
+        return claim.may_be_sent(self._clock.now(), self._clock.monotonic())

@@ -5,6 +5,8 @@ claim runs out on its own monotonic clock, or the lease under which it was made;
 does nothing.
 """
 
+from collections.abc import Sequence
+
 from duetime import model
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
@@ -12,6 +14,7 @@ from duetime.engine.agenda import Agenda
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
+from duetime.engine.holds import Holds
 from duetime.engine.members import Members
 from duetime.engine.targets import Targets
 from duetime.model import Kind, Outcome, Status, Timer
@@ -39,6 +42,7 @@ class Dispatcher:
         committer: Committer,
         departures: Departures,
         claim_for: Millis,
+        holds: Holds,
     ) -> None:
         self._node = node
         self._store = store
@@ -50,6 +54,7 @@ class Dispatcher:
         self._committer = committer
         self._departures = departures
         self._claim_for = claim_for
+        self._holds = holds
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
 
@@ -63,14 +68,19 @@ class Dispatcher:
         now = self._clock.now()
         room = min(self._targets.free, LARGEST)
         begun = self._targets.next_waiting(room)
+        held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
         for timer in self._agenda.take(now, LARGEST - len(begun)):
+            if (hold_for := self._holds.hold_for(timer)) is not None:
+                held.append(_holding(timer, now, hold_for))
+                continue
             name = self._sender.target(timer.spec.callback)
             if self._targets.begin(name, timer):
                 begun.append((name, timer))
-        if begun:
-            await self._claim(begun, now)
+        if begun or held:
+            with self._holds.acting():
+                await self._claim(begun, now, held)
         return self._pause()
 
     def _pause(self) -> float:
@@ -81,7 +91,9 @@ class Dispatcher:
             return LONGEST_SLEEP
         return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
 
-    async def _claim(self, begun: list[tuple[str, Timer]], now: Millis) -> None:
+    async def _claim(
+        self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Change] = ()
+    ) -> None:
         holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._members.lease
         changes = [self._starting(timer, now) for _, timer in begun]
         claims = [
@@ -89,27 +101,25 @@ class Dispatcher:
         ]
         self._claiming = {timer.id for _, timer in begun}
         try:
-            won = await self._store.apply(changes)
+            # What is held needs no further look: if that fails, it is still due, and found again.
+            won = await self._store.apply([*changes, *held])
         except Exception:  # whatever it was, the write may have landed
             for (name, _), claim in zip(begun, claims, strict=True):
                 self._doubt(name, claim)
             raise
         finally:
             self._claiming = set()
-        for (name, timer), claim, is_ours in zip(begun, claims, won, strict=True):
+        for (name, timer), claim, is_ours in zip(begun, claims, won, strict=False):
             if is_ours and claim.timer.status is Status.EXECUTING:
                 self._departures.depart(name, claim)
             else:
                 self._targets.leave(name, timer)
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
+        if (hold_for := self._holds.hold_for(timer)) is not None:
+            return _holding(timer, now, hold_for)  # paused while it waited for its receiver
         if timer.status is Status.EXECUTING:  # whoever claimed it is gone, or let the claim run out
-            new = model.take_up(timer, self._node, now, self._claim_for)
-            lost = Outcome(
-                kind=Kind.LOST,
-                error=f"node {timer.progress.claimed_by} was gone before the outcome was known",
-            )
-            return Change(timer, new, attempt=model.attempt_record(timer, new, lost, now))
+            return _lost(timer, model.take_up(timer, self._node, now, self._claim_for), now)
         if model.is_too_late(timer, now):
             return Change(timer, model.expire(timer, now))
         return Change(timer, model.claim(timer, self._node, now, self._claim_for))
@@ -158,3 +168,16 @@ class Dispatcher:
                 self._departures.depart(name, claim)
             else:  # the reader will come across it again
                 self._targets.leave(name, claim.timer)
+
+
+def _holding(timer: Timer, now: Millis, hold_for: Millis) -> Change:
+    """Put a timer to sleep; the attempt of one that was executing is lost."""
+    new = model.hold(timer, now, hold_for)
+    return _lost(timer, new, now) if timer.status is Status.EXECUTING else Change(timer, new)
+
+
+def _lost(timer: Timer, new: Timer, now: Millis) -> Change:
+    """A change that begins with the end of an attempt of which nobody knows more."""
+    error = f"node {timer.progress.claimed_by} was gone before the outcome was known"
+    lost = Outcome(kind=Kind.LOST, error=error)
+    return Change(timer, new, attempt=model.attempt_record(timer, new, lost, now))

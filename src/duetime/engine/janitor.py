@@ -25,11 +25,13 @@ class Janitor:
         self._retention = retention
 
     async def step(self) -> float:
-        """Drop one batch."""
+        """Drop one batch, and one of those with a retention of their own."""
         shards = self._members.shards
-        if self._retention is None or not shards:
+        if not shards:
             return SWEEP_EVERY
-        before = self._clock.now() - self._retention
-        dropped = await self._store.purge(shards, before, BATCH)
+        now = self._clock.now()
+        dropped = await self._store.drop_outlived(shards, now, BATCH)
+        if self._retention is not None:
+            dropped = max(dropped, await self._store.purge(shards, now - self._retention, BATCH))
         # A breath between full batches leaves the store to those who wait for it.
         return 0.1 if dropped == BATCH else SWEEP_EVERY

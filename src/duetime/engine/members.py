@@ -21,18 +21,22 @@ import msgspec
 
 from duetime import __version__, ids
 from duetime.clock import Clock, Millis
+from duetime.engine.holds import Holds
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
 from duetime.errors import StoreError
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
+from duetime.tenancy.meter import Meter
 
 log = logging.getLogger("duetime.engine")
 
 BEATS = 5  # heartbeats in the time after which a node may be taken for dead
 LONGEST_BEAT: Millis = 2_000  # whoever comes waits for one
 FORGOTTEN_AFTER: Millis = 86_400_000  # a node that was leaving then has crashed at it
+LINGER_EVERY = 0.2  # seconds, while a node is leaving
+LONGEST_STAY = 3_600.0  # seconds; whoever leaves wakes it
 LOOKS = 5  # a newcomer looks so many times in a heartbeat whether the others have moved
 
 
@@ -57,6 +61,8 @@ class Members:
         behind: Callable[[], Millis] = lambda: 0,
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
+        holds: Holds | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -73,7 +79,10 @@ class Members:
         self._behind = behind
         self._on_death = on_death
         self._readmit = readmit
+        self._holds = holds or Holds()
+        self._meter = meter
         self._own: Record | None = None
+        self._leaving: Record | None = None
         self._version = 0
         self._sightings = Sightings(self.beat_every)
         self._rendezvous = Rendezvous()
@@ -114,7 +123,11 @@ class Members:
         return PATIENCE * max((node.beat_every for node in self._others.values()), default=0) / 1000
 
     async def step(self) -> float:
-        """Look for signs of life, work out the shards, and show one."""
+        """Look for signs of life, work out the shards, and show one.
+
+        The rules are read first: a node that cannot read them shows none, and ends with its lease.
+        """
+        await self._holds.look()
         asked_at = self._clock.monotonic()
         records = await self._store.records(NODE_KIND)
         seen_at = self._clock.monotonic()
@@ -124,6 +137,8 @@ class Members:
         if has_died:
             dead = self._sightings.dead()
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
+        if self._meter is not None:
+            self._meter.hear(self._others)
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -175,12 +190,32 @@ class Members:
         """
         self.is_leaving = True
         about = msgspec.structs.replace(
-            self._about, ttl=self._about.ttl + round(1000 * drain_for), left_at=self._clock.now()
+            self._about,
+            ttl=self._about.ttl + round(1000 * drain_for),
+            left_at=self._clock.now(),
+            rules=self._holds.obeyed(),
         )
         data = msgspec.json.encode(about)
         leaving = Record(kind=LEAVING, name=self._node, version=1, data=data)
         await self._store.put_record(None, leaving)  # it may be there, if this is not the first try
+        self._leaving = leaving
         await self._take_record_away()
+
+    async def linger(self) -> float:
+        """Go on to obey the rules, and to show it, until all that is under way has ended."""
+        if self._leaving is None:
+            return LONGEST_STAY
+        await self._holds.look()
+        about = read_record(self._leaving.data)
+        if self._holds.obeyed() != about.rules:
+            about = msgspec.structs.replace(about, rules=self._holds.obeyed())
+            data = msgspec.json.encode(about)
+            new = msgspec.structs.replace(
+                self._leaving, version=self._leaving.version + 1, data=data
+            )
+            if await self._store.put_record(self._leaving, new):
+                self._leaving = new
+        return LINGER_EVERY
 
     async def leave_no_trace(self) -> None:
         """Take away all that shows that this node was there: it does nothing more.
@@ -248,6 +283,9 @@ class Members:
             is_joining=not self._has_joined,
             shards=len(self.shards),
             behind_ms=self._behind(),
+            rules=self._holds.obeyed(),
+            demand={} if self._meter is None else self._meter.demand(),
+            growth={} if self._meter is None else self._meter.growth(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from duetime.audit_line import AuditLine
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Record
 
@@ -26,6 +27,7 @@ class Tally(msgspec.Struct, kw_only=True):
     attempts: int = 0
     events: int = 0
     records: int = 0
+    lines: int = 0  # of the audit
     total: int = 0
 
     def add_timer(self, timer: Timer, attempts: Sequence[Attempt]) -> None:
@@ -41,6 +43,10 @@ class Tally(msgspec.Struct, kw_only=True):
     def add_record(self, record: Record) -> None:
         self.records += 1
         self._add(b"record", record)
+
+    def add_line(self, line: AuditLine) -> None:
+        self.lines += 1
+        self._add(b"line", line)
 
     @property
     def checksum(self) -> str:

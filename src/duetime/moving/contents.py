@@ -1,21 +1,29 @@
 """The contents of a store, read a part at a time, such that each part fits into memory."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
 
 from duetime import ids
-from duetime.model import Attempt, Event, Timer
+from duetime.audit_line import AuditLine
+from duetime.model import DEFAULT_TENANT, Attempt, Event, Timer
 from duetime.moving.checksum import Tally
 from duetime.moving.patience import Patience
 from duetime.stores import Record, Store
 
-# The kinds of records that belong to the timers, and move with them. Those of nodes do not, nor
-# does what a move or a store notes down for itself.
-CARRIED = ("layout",)
+# The kinds of records that move with the timers: how these are laid out, whose they are, and the
+# actions under way, which go on where they have moved to. Those of nodes do not move, nor what a
+# move or a store notes down for itself, nor revisions: a node that finds none reads everything. The
+# names are those of ``tenancy`` and ``bulk``, which this room does not know; a test compares them.
+TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS = "tenant", "key", "group", "key uses", "action"
+CARRIED = ("layout", TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS)
+
+# How the kinds begin of which each tenant has its own: its actions that have ended.
+CARRIED_BY_TENANT = ("ended action/",)
 
 PART = 500  # timers, or events, that are read at once
 LOG_PART = 1_000  # attempts
+LINES_PART = 1_000  # lines of the audit
 LOGS_AT_ONCE = 32
 
 
@@ -70,13 +78,38 @@ class Contents:
             there = {timer.id for timer in timers if timer}
             yield [event for event in part if event.timer in there]
 
-    async def records(self) -> list[Record]:
-        """The small documents that move with the timers."""
-        return [
-            record
-            for kind in CARRIED
-            for record in await self._patience.ask(self._store.records, kind)
-        ]
+    async def tenants(self) -> list[str]:
+        """The names of all tenants, in order; deleted ones too, for their lines are still there."""
+        return sorted({DEFAULT_TENANT, *(record.name for record in await self.records(TENANTS))})
+
+    async def kinds(self) -> list[str]:
+        """The kinds of all records that move."""
+        tenants = await self.tenants()
+        return [*CARRIED, *(kind + tenant for kind in CARRIED_BY_TENANT for tenant in tenants)]
+
+    async def records(self, kind: str) -> list[Record]:
+        """The small documents of a kind."""
+        return await self._patience.ask(self._store.records, kind)
+
+    async def lines(self, tenant: str, after: str | None) -> list[AuditLine]:
+        """Lines of a tenant's audit behind this one, by id; none are left if there are none."""
+        return await self._patience.ask(
+            self._store.lines, tenant, after, LINES_PART, descending=False
+        )
+
+    async def all_lines(self, tenant: str) -> AsyncGenerator[list[AuditLine]]:
+        """Every line of a tenant's audit, a part at a time."""
+        after: str | None = None
+        while part := await self.lines(tenant, after):
+            yield part
+            after = part[-1].id
+
+    async def is_lived_in(self) -> bool:
+        """Tell whether somebody has tenants, keys or groups here, or has done anything."""
+        for kind in (TENANTS, KEYS, GROUPS):
+            if await self.records(kind):
+                return True
+        return bool(await self.lines(DEFAULT_TENANT, None))
 
     async def tally(self) -> AsyncIterator[Tally]:
         """Count and sum up everything; the last answer is the whole."""
@@ -90,6 +123,12 @@ class Contents:
         async for events in self.events():
             for event in events:
                 tally.add_event(event)
-        for record in await self.records():
-            tally.add_record(record)
+        for kind in await self.kinds():
+            for record in await self.records(kind):
+                tally.add_record(record)
         yield tally
+        for tenant in await self.tenants():
+            async for lines in self.all_lines(tenant):
+                for line in lines:
+                    tally.add_line(line)
+                yield tally

@@ -1,20 +1,21 @@
 """A copy: everything of the source, written into the target, and compared on both sides.
 
 It can be stopped at any time, in whatever way, and begun again: timers are inserted by their ids,
-with their versions, so that one which is there already is the proof that it has been copied. The
-source is only read.
+with their versions, so that one which is there already is the proof that it has been copied, and a
+line of the audit that is written again is kept once. The source is only read.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from duetime.clock import Clock
+from duetime.audit_line import AuditLine
+from duetime.clock import Clock, Millis
 from duetime.errors import ConfigurationError, Conflict, InUse, StoreError
 from duetime.model import Event
 from duetime.moving.checksum import Tally
 from duetime.moving.contents import Contents, TimerWithLog
-from duetime.moving.differences import differences
+from duetime.moving.differences import FROM, TO, Expiry, differences
 from duetime.moving.journal import COPY_KIND, Journal
 from duetime.moving.patience import Patience
 from duetime.moving.stillness import Stillness
@@ -29,14 +30,16 @@ _HEAVIEST = 8 * 1024 * 1024  # bytes, about, that are inserted at once
 _LONGEST = 1_000
 _ATTEMPT_WEIGHT = 512
 
+LINES = "lines of the audit"  # as the onlooker is told
+
 ANEW = "nothing was overwritten; empty the target and copy again"
 
 
 class Onlooker(Protocol):
     """Who is told how it goes."""
 
-    def at(self, task: str, timers: int) -> None:
-        """So many timers have been copied, or compared."""
+    def at(self, task: str, count: int, things: str = "timers") -> None:
+        """So many timers, or other things, have been copied, or compared."""
 
     def say(self, sentence: str) -> None:
         """Something that the user should know of."""
@@ -46,24 +49,32 @@ class Copy:
     """One store's contents on their way into another."""
 
     def __init__(
-        self, source: Store, target: Store, clock: Clock, onlooker: Onlooker, *, name: str
+        self,
+        source: Store,
+        target: Store,
+        clock: Clock,
+        onlooker: Onlooker,
+        *,
+        name: str,
+        keep_lines_for: Millis | None = None,
     ) -> None:
-        self._from_source = Patience("FROM", clock, onlooker.say)
-        self._to_target = Patience("TO", clock, onlooker.say)
+        self._from_source = Patience(FROM, clock, onlooker.say)
+        self._to_target = Patience(TO, clock, onlooker.say)
         self._source = source
         self._target = target
         self._clock = clock
         self._onlooker = onlooker
+        self._keep_lines_for = keep_lines_for  # where the target drops lines of the audit by itself
         self._old = Contents(source, self._from_source)
         self._new = Contents(target, self._to_target)
         self._journal = Journal(target, name, self._to_target)
         self._nodes = [
-            Stillness("FROM", source, clock, self._from_source),
-            Stillness("TO", target, clock, self._to_target),
+            Stillness(FROM, source, clock, self._from_source),
+            Stillness(TO, target, clock, self._to_target),
         ]
         self._noted_at = clock.monotonic()
         self._checked_at = clock.monotonic()
-        self.dropped = 0  # finished timers, and logs, that the source has dropped since
+        self.dropped = 0  # timers, logs and lines that one side has dropped by itself since
 
     async def run(self) -> Tally:
         """Copy and compare; what both sides hold."""
@@ -75,8 +86,10 @@ class Copy:
             )
         is_resumed = await self._journal.begin()
         if is_resumed:
+            timers, lines = self._journal.entry.timers, self._journal.entry.lines
+            and_lines = f" and {lines:,} lines of the audit" if lines else ""
             self._onlooker.say(
-                f"going on behind {self._journal.entry.timers:,} timers that are there already"
+                f"going on behind {timers:,} timers{and_lines} that are there already"
             )
         if await self._journal.is_in(self._source):
             await self._journal.end()
@@ -91,6 +104,7 @@ class Copy:
             raise
         await self._copy_records()
         await self._copy_timers()
+        await self._copy_lines()
         tally = await self._compare()
         await self._check_stillness()
         await self._journal.end()
@@ -113,12 +127,13 @@ class Copy:
 
     async def _copy_records(self) -> None:
         """Make the target's records those of the source: they say how its timers are laid out."""
-        wanted = {(each.kind, each.name): each for each in await self._old.records()}
-        stored = {(each.kind, each.name): each for each in await self._new.records()}
-        for place in wanted.keys() | stored.keys():
-            old, new = stored.get(place), wanted.get(place)
-            if old != new:
-                await self._to_target.ask(self._target.put_record, old, new)
+        for kind in dict.fromkeys(await self._old.kinds() + await self._new.kinds()):
+            wanted = {each.name: each for each in await self._old.records(kind)}
+            stored = {each.name: each for each in await self._new.records(kind)}
+            for name in wanted.keys() | stored.keys():
+                old, new = stored.get(name), wanted.get(name)
+                if old != new:
+                    await self._to_target.ask(self._target.put_record, old, new)
 
     async def _copy_timers(self) -> None:
         events = await self._events()
@@ -135,6 +150,33 @@ class Copy:
                 self._noted_at = self._clock.monotonic()
                 await self._check_stillness()
             part = next_part
+
+    async def _copy_lines(self) -> None:
+        entry = self._journal.entry
+        done = entry.lines
+        last: AuditLine | None = None
+        for tenant in await self._old.tenants():
+            if entry.tenant is not None and tenant < entry.tenant:
+                continue
+            part = await self._old.lines(tenant, entry.line if tenant == entry.tenant else None)
+            while part:
+                last = part[-1]
+                next_part, _ = await asyncio.gather(
+                    self._old.lines(tenant, last.id),
+                    self._to_target.ask(self._target.write_lines, part, self._keep_lines_for),
+                )
+                done += len(part)
+                self._onlooker.at("copied", done, LINES)
+                if self._clock.monotonic() - self._noted_at >= NOTE_EVERY:
+                    await self._note_lines(last, done)
+                part = next_part
+        if last is not None:
+            await self._note_lines(last, done)
+
+    async def _note_lines(self, last: AuditLine, done: int) -> None:
+        await self._journal.advance_lines(last.tenant, last.id, done)
+        self._noted_at = self._clock.monotonic()
+        await self._check_stillness()
 
     async def _events(self) -> dict[str, list[Event]]:
         """What is still to be told, by timer: it is written with its timer or not at all."""
@@ -170,22 +212,32 @@ class Copy:
         old, new = await asyncio.gather(self._tally(self._old), self._tally(self._new))
         if old == new:
             return new
-        drops = self._source.traits.drops_by_itself
-        found = await differences(self._old, self._new, MOST_NAMED + 1, drops=drops)
-        if found.named or not found.dropped:
-            raise Conflict(_told(found.named or ["something that was not found again"]))
-        self.dropped = found.dropped
-        self._onlooker.say(
-            f"FROM drops what was finished long ago: {found.dropped:,} timers or logs that TO has "
-            "are no longer, or no longer whole, in FROM; all else is the same"
+        sides = {FROM: self._source, TO: self._target}
+        found = await differences(
+            self._old,
+            self._new,
+            MOST_NAMED + 1,
+            droppers={side for side, store in sides.items() if store.traits.drops_by_itself},
+            expiry=Expiry(self._clock.now(), self._keep_lines_for),
         )
+        self.dropped = found.dropped.total()
+        if found.named or not self.dropped:
+            raise Conflict(_told(found.named or ["something that was not found again"]))
+        for side, count in found.dropped.items():
+            self._onlooker.say(
+                f"{side} drops what is old: {count:,} timers, logs or lines of the audit that "
+                f"{TO if side == FROM else FROM} has are no longer, or no longer whole, in {side}; "
+                "all else is the same"
+            )
         return new
 
     async def _tally(self, contents: Contents) -> Tally:
         whole = Tally()
         async for tally in contents.tally():
             whole = tally
-            if contents is self._new:
+            if contents is self._new and tally.lines:
+                self._onlooker.at("compared", tally.lines, LINES)
+            elif contents is self._new:
                 self._onlooker.at("compared", tally.timers)
             if self._clock.monotonic() - self._checked_at >= NOTE_EVERY:
                 await self._check_stillness()

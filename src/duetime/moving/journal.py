@@ -9,6 +9,7 @@ import secrets
 import msgspec
 
 from duetime.errors import ConfigurationError, InUse
+from duetime.moving.contents import Contents
 from duetime.moving.patience import Patience
 from duetime.stores import Record, Store
 
@@ -21,6 +22,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     run: str  # another one each time that the move is begun or resumed
     after: str | None = None  # the last timer of the source that is in the target for sure
     timers: int = 0  # that had been copied by then
+    # The same of the lines of the audit, which come tenant by tenant, in the order of their names.
+    tenant: str | None = None
+    line: str | None = None
+    lines: int = 0
 
 
 class Journal:
@@ -39,7 +44,7 @@ class Journal:
         return self._entry
 
     async def begin(self) -> bool:
-        """Take the journal up, or begin one in a store without timers; whether it was there."""
+        """Take the journal up, or begin one in a store that is empty; whether it was there."""
         records = await self._patience.ask(self._target.records, COPY_KIND)
         mine = [record for record in records if record.name == self._name]
         if mine:
@@ -48,6 +53,11 @@ class Journal:
         elif await self._patience.ask(self._target.scan, None, 1):
             raise ConfigurationError(
                 "TO: there are timers in it, which this copy did not bring: name an empty database"
+            )
+        elif await Contents(self._target, self._patience).is_lived_in():
+            raise ConfigurationError(
+                "TO: there are tenants, keys, groups or lines of an audit in it, which this copy "
+                "did not bring: name an empty database"
             )
         await self._write(self._entry)
         for other in records:
@@ -62,6 +72,12 @@ class Journal:
     async def advance(self, after: str, timers: int) -> None:
         """Note that everything up to this timer has been copied."""
         await self._write(msgspec.structs.replace(self._entry, after=after, timers=timers))
+
+    async def advance_lines(self, tenant: str, line: str, lines: int) -> None:
+        """Note that all lines of the audit up to this one have been copied."""
+        await self._write(
+            msgspec.structs.replace(self._entry, tenant=tenant, line=line, lines=lines)
+        )
 
     async def end(self) -> None:
         """Remove it: the move is over."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Status, Timer
 
@@ -118,6 +119,7 @@ class News(msgspec.Struct, frozen=True, array_like=True):
 
     waking: tuple[Waking, ...] = ()  # timers that were just written, and wake soon
     is_about_nodes: bool = False  # a node has come or gone
+    is_about_rules: bool = False  # a tenant, a key, a group or an action has changed
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,8 +161,16 @@ class Page(msgspec.Struct, frozen=True):
     stopped_at: tuple[Millis, str] | None = None  # like Query.after
 
 
+class Count(NamedTuple):
+    """How many timers of a group have a status."""
+
+    group: str
+    status: Status
+    timers: int
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A small versioned document: a node, and later a tenant, a key, a group, a calendar."""
+    """A small versioned document: a node, a tenant, a key, a group, an action under way."""
 
     kind: str
     name: str
@@ -210,8 +220,21 @@ class Store(Protocol):
         and may have changed by then.
         """
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        """Drop each timer whose stored version is still this one's, with its attempts; tell which.
+
+        Whatever its status. Its events stay, until they have been told.
+        """
+
     async def search(self, query: Query) -> Page:
         """A page of one tenant's timers. UnsupportedQuery names what it cannot answer."""
+
+    async def count(self, tenant: str) -> list[Count]:
+        """How many timers a tenant has in each group and status, in any order, but for none.
+
+        What changes meanwhile may be counted as it was or as it is. An engine that has no index for
+        it reads all timers: whoever asks must not ask often.
+        """
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Every timer there is, of all tenants, a part at a time; for moving to another store.
@@ -247,9 +270,37 @@ class Store(Protocol):
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers last changed before then, with their attempts; how many.
 
+        Those with a retention of their own (``spec.retention``) are left to ``drop_outlived``.
         ``limit`` bounds every answer, and one that reaches it says that there may be more to do at
         once. A store whose engine drops them by itself, since it was opened with a retention, has
         other work to do here, and counts that: see its ``purge``.
+        """
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        """Drop finished timers whose own retention is over (``timer.drop_at``); how many.
+
+        As ``purge`` does it otherwise. Where the engine drops timers by itself, it has been told of
+        their own retention when they were written, and there is nothing to do here.
+        """
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:
+        """Keep lines of the audit; one that is there already, by its id, is kept once.
+
+        ``keep_for`` is for engines that drop by themselves what is old; None: they keep it.
+        """
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        """A tenant's lines by id, which is by time, behind ``after``, also if that one is gone.
+
+        ``after`` is compared like an id, but need not be one: see ``ids.first_at``.
+        """
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        """Drop lines of all tenants whose ids were made before then; how many.
+
+        An engine that was told how long to keep them has nothing to do here.
         """
 
     async def announce(self, news: News) -> None:

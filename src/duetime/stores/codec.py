@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import (
     UNTRIED,
@@ -40,7 +41,7 @@ SCALARS = (
     "fingerprint",
 )
 # Those that follow from the spec or the id: for indexes and choosing, not to read a timer back.
-DERIVED = ("shard", "name", "correlation_id", "weight")
+DERIVED = ("shard", "name", "correlation_id", "weight", "drop_at")
 COLUMNS = (*SCALARS, *DERIVED, "progress", "spec")
 
 Scalars: TypeAlias = tuple[
@@ -65,6 +66,7 @@ decode_progress = msgspec.json.Decoder(Progress).decode
 decode_outcome = msgspec.json.Decoder(Outcome).decode
 decode_attempts = msgspec.json.Decoder(list[AttemptRow]).decode
 decode_event = msgspec.json.Decoder(Event).decode
+decode_line = msgspec.json.Decoder(AuditLine).decode
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
 
@@ -102,6 +104,7 @@ def to_columns(timer: Timer) -> tuple[Any, ...]:
         spec.name,
         spec.correlation_id,
         timer.weight,
+        timer.drop_at,
         progress_text(timer.progress),
         to_json(spec),
     )

@@ -26,8 +26,9 @@ def pieces(news: News, longest: int) -> Iterator[str]:
     """News as texts of so many lines at most."""
     for part in parts(news.waking, longest):
         yield _encode(News(tuple(part))).decode()
-    if news.is_about_nodes:
-        yield _encode(News(is_about_nodes=True)).decode()
+    if news.is_about_nodes or news.is_about_rules:
+        about = News((), news.is_about_nodes, news.is_about_rules)
+        yield _encode(about).decode()
 
 
 class Listener:

@@ -5,12 +5,14 @@ anything, so that each runs as a whole: that is all its atomicity.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import FINISHED, Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.matching import matches
 from duetime.stores.traits import Traits
@@ -30,6 +32,7 @@ class MemoryStore(BaseStore):
         self._attempts: dict[str, dict[tuple[int, int], Attempt]] = {}
         self._events: dict[str, Event] = {}
         self._records: dict[tuple[str, str], Record] = {}
+        self._lines: dict[str, AuditLine] = {}
         self._listeners: list[Callable[[News], None]] = []
         self._is_open = True  # there is nothing to open
 
@@ -101,6 +104,22 @@ class MemoryStore(BaseStore):
         )
         return [line for line in waking if after is None or line.place > after][:limit]
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        self._check_open()
+        return [self._remove(timer) for timer in timers]
+
+    def _remove(self, timer: Timer) -> bool:
+        stored = self._timers.get(timer.id)
+        if stored is None or stored.version != timer.version:
+            return False
+        self._drop(stored)
+        return True
+
+    def _drop(self, timer: Timer) -> None:
+        del self._timers[timer.id]
+        del self._ids[timer.tenant, timer.group, timer.timer_id]
+        self._attempts.pop(timer.id, None)
+
     async def search(self, query: Query) -> Page:
         self._check_open()
 
@@ -119,6 +138,12 @@ class MemoryStore(BaseStore):
             ]
         found.sort(key=place, reverse=query.descending)
         return Page(found[query.offset : query.offset + query.limit], total)
+
+    async def count(self, tenant: str) -> list[Count]:
+        self._check_open()
+        mine = (timer for timer in self._timers.values() if timer.tenant == tenant)
+        counts = Counter((timer.group, timer.status) for timer in mine)
+        return [Count(group, status, timers) for (group, status), timers in counts.items()]
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         self._check_open()
@@ -169,13 +194,50 @@ class MemoryStore(BaseStore):
         done = [
             timer
             for timer in self._timers.values()
-            if timer.status in FINISHED and timer.updated_at < before and timer.shard in shards
+            if timer.status in FINISHED
+            and timer.spec.retention is None
+            and timer.updated_at < before
+            and timer.shard in shards
         ][:limit]
         for timer in done:
-            del self._timers[timer.id]
-            del self._ids[timer.tenant, timer.group, timer.timer_id]
-            self._attempts.pop(timer.id, None)
+            self._drop(timer)
         return len(done)
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        self._check_open()
+        done = [
+            timer
+            for timer in self._timers.values()
+            if timer.drop_at is not None and timer.drop_at <= now and timer.shard in shards
+        ][:limit]
+        for timer in done:
+            self._drop(timer)
+        return len(done)
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:  # noqa: ARG002 - it keeps them
+        self._check_open()
+        for line in lines:
+            self._lines.setdefault(line.id, line)
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        self._check_open()
+        mine = sorted(id_ for id_, line in self._lines.items() if line.tenant == tenant)
+        if descending:
+            mine.reverse()
+        behind = (
+            id_ for id_ in mine if after is None or (id_ < after if descending else id_ > after)
+        )
+        return [self._lines[id_] for id_ in behind][:limit]
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        self._check_open()
+        first = ids.first_at(before)
+        old = [id_ for id_ in sorted(self._lines) if id_ < first][:limit]
+        for id_ in old:
+            del self._lines[id_]
+        return len(old)
 
     async def announce(self, news: News) -> None:
         self._check_open()

@@ -4,7 +4,7 @@ The scripts are sent in full, each with its name in a comment, and a connection 
 under way at a time: so an answer is whole when nothing of it is missing.
 """
 
-_WRITING = (b"\n-- insert: ", b"\n-- apply: ")
+_WRITING = (b"\n-- insert: ", b"\n-- apply: ", b"\n-- remove: ")
 _CRLF = b"\r\n"
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from duetime import ids, model
 from duetime.model import HttpCallback, Kind, Outcome
-from duetime.stores import Change, Insert, Query
+from duetime.stores import Change, Count, Insert, Query
 from duetime.stores.cassandra import reads, writes
 from tests.factories import (
     NOW,
@@ -86,6 +86,40 @@ async def test_a_timer_that_is_used_again_stays(cassandra_url, open_store, someb
     paused = model.pause(new, NOW)
     assert await store.apply([Change(new, paused)]) == [True]
     assert await store.get_by_key([key_of(timer)]) == [paused]
+
+
+@pytest.mark.parametrize("usual", [None, DAY, 9 * DAY])
+async def test_a_retention_of_its_own(cassandra_url, open_store, somebody, usual):
+    """It is longer or shorter than the usual one, or there is no other; used again, it stays."""
+    store = await open_store(cassandra_url, retention=usual)
+    timer = make_timer(spec=make_spec(retention=3 * DAY))
+    first = claimed(timer)
+    again = model.release(first, NOW, was_sent=True)
+    await insert(store, timer)
+    assert all(await store.apply([Change(timer, first), Change(first, again, make_attempt(first))]))
+    assert set(lifetimes(somebody, timer).values()) == {None}
+    ended = model.cancel(again, NOW)
+    assert await store.apply([Change(again, ended)]) == [True]
+    lives = lifetimes(somebody, timer)
+    assert lives.keys() == {0, 1, 4, 7}  # nothing waits to be purged
+    assert lives.pop(7) is None
+    assert all(2 * 24 * 3600 < left <= 3 * 24 * 3600 for left in lives.values())
+    assert await store.purge(ids.ALL_SHARDS, NOW * 2, 9) == 0
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW * 2, 9) == 0
+    new = model.replace(ended, NOW, spec=timer.spec, execute_at=NOW + 9, fingerprint=None)
+    assert await store.apply([Change(ended, new)]) == [True]
+    lives = lifetimes(somebody, timer)
+    assert (lives[0], lives[1]) == (None, None)
+
+
+async def test_one_that_moves_in_with_a_retention_of_its_own(cassandra, somebody):
+    """It ends by itself, with its log, though there is no other retention."""
+    spec = make_spec(retention=DAY)
+    timer = make_timer(status=model.Status.FAILED, wake_at=None, spec=spec)
+    assert await cassandra.insert([Insert(timer, attempts=(make_attempt(timer),))]) == [None]
+    lives = lifetimes(somebody, timer)
+    assert lives.keys() == {0, 1, 4, 7}
+    assert all(lives[kind] for kind in (0, 1, 4))
 
 
 async def test_what_has_ended_is_gone_and_its_key_is_free(cassandra_url, open_store):
@@ -211,7 +245,10 @@ async def test_a_long_log_is_purged_with_its_timer(cassandra_url, open_store, so
 
 
 async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store, monkeypatch):
-    """It needs to know that they ended, and their keys; a thousand of them may have gigabytes."""
+    """It needs to know that they ended, and their keys; a thousand of them may have gigabytes.
+
+    Nor does a count.
+    """
     store = await open_store(cassandra_url)
     timers = [make_timer(status=model.Status.COMPLETED, wake_at=None) for _ in range(3)]
     await insert(store, *timers)
@@ -224,6 +261,7 @@ async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store
         return await run(statement, values)
 
     monkeypatch.setattr(session, "run", watched)
+    assert await store.count("default") == [Count("default", model.Status.COMPLETED, 3)]
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 3
     assert asked
     assert not [statement for statement in asked if "spec" in statement or "heavy" in statement]

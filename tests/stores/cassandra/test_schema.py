@@ -1,8 +1,15 @@
 """Tables are made by several at once, and are the same ones."""
 
+import uuid
+
 import pytest
 
+from duetime.errors import StoreUnavailable
+from duetime.stores.cassandra import store as opening
 from duetime.stores.cassandra.schema import with_id
+from duetime.stores.schema import migrations
+from tests.factories import claim_of, insert, make_line, make_timer
+from tests.servers.cassandra import administrator
 
 PLAIN = "CREATE TABLE IF NOT EXISTS k.history (n int PRIMARY KEY)"
 WITH_OPTIONS = f"{PLAIN} WITH gc_grace_seconds = 1"
@@ -32,7 +39,9 @@ def test_other_statements_stay_as_they_are():
     assert with_id(statement, 1) == statement
 
 
-@pytest.mark.parametrize("name", ["timers", "shards", "records", "schema_history"])
+@pytest.mark.parametrize(
+    "name", ["timers", "shards", "records", "lines", "hours", "schema_history"]
+)
 async def test_every_table_of_ours_has_such_an_id(cassandra, somebody, cassandra_url, name):
     """None was left to the server, which makes up another one each time."""
     keyspace = cassandra_url.rpartition("/")[2]
@@ -41,3 +50,31 @@ async def test_every_table_of_ours_has_such_an_id(cassandra, somebody, cassandra
         (keyspace, name),
     )
     assert id_.version == 5  # by a name; a server's own are by time
+
+
+@pytest.fixture
+def new_keyspace(cassandra_url):
+    """The URL of a keyspace that nobody has made yet; those of other tests are used again."""
+    server = cassandra_url.rpartition("/")[0] + "/"
+    name = f"test_{uuid.uuid4().hex}"
+    yield server + name
+    administrator(server).execute(f"DROP KEYSPACE IF EXISTS {name}")
+
+
+async def test_a_keyspace_of_the_version_before_lasts(new_keyspace, open_store, monkeypatch):
+    """It gets the tables that it lacks, and its timers are what they were."""
+    with monkeypatch.context() as before:
+        before.setattr(opening, "migrations", lambda engine: migrations(engine)[:2])
+        old = await open_store(new_keyspace)
+    timers = [make_timer() for _ in range(3)]
+    await insert(old, *timers)
+    with pytest.raises(StoreUnavailable):  # there is no such table yet
+        await old.write_lines([make_line()], None)
+    store = await open_store(new_keyspace)
+    assert await store.get([timer.id for timer in timers]) == timers
+    assert await store.apply([claim_of(timers[0])]) == [True]
+    assert await old.apply([claim_of(timers[1])]) == [True]  # which may still run for a while
+    assert await store.remove(timers) == [False, False, True]
+    line = make_line()
+    await store.write_lines([line], None)
+    assert await store.lines("default", None, 9, descending=True) == [line]

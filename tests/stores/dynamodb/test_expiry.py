@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.stores import Change, Query
+from duetime.stores import Change, Insert, Query
 from duetime.stores.dynamodb import items
-from duetime.stores.dynamodb.expiry import Expiry
-from tests.factories import NOW, insert, key_of, make_timer
+from duetime.stores.dynamodb.errors import Refused
+from tests.factories import NOW, insert, key_of, make_attempt, make_timer
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.conftest import RETENTION
 from tests.stores.dynamodb.made import HEAVY, everything, expiries, fired, timer_of
@@ -46,7 +46,7 @@ async def test_a_late_word_takes_nothing_from_the_living(dropping, dynamodb_url)
     done = await fired(dropping, timer)
     again = model.replace(done, NOW, spec=done.spec, execute_at=NOW, fingerprint=None)
     assert await dropping.apply([Change(done, again)]) == [True]
-    await Expiry(dropping._calls, RETENTION, 4).end([done])
+    await dropping._changes._expiry.end([done])
     assert await expiries(dynamodb_url) == [None] * 3
 
 
@@ -93,6 +93,75 @@ async def test_a_timer_that_finished_under_a_retention_comes_back_without_one(
     assert await expiries(dynamodb_url) == [None] * 3
 
 
+async def time_to_live(url):
+    said = await ask(url, "DescribeTimeToLive")
+    return said["TimeToLiveDescription"]["TimeToLiveStatus"]
+
+
+def with_retention(timer, retention):
+    return replace(timer, spec=replace(timer.spec, retention=retention))
+
+
+@pytest.mark.parametrize("own", [RETENTION // 2, RETENTION * 2])
+async def test_a_retention_of_its_own_is_longer_or_shorter(dropping, dynamodb_url, own):
+    """The timer and what lies beside it go by their own; come back to life, they stay."""
+    timer = with_retention(timer_of(HEAVY, has_key=True), own)
+    await insert(dropping, timer)
+    assert await expiries(dynamodb_url) == [None] * 3
+    done = await fired(dropping, timer)
+    at = (NOW + 50 + own) // 1000 + 1
+    assert await expiries(dynamodb_url) == [at, at + 7 * 86_400, at + 7 * 86_400]
+    assert await dropping.drop_outlived(ids.ALL_SHARDS, NOW * 2, 9) == 0
+    spec = with_retention(done, None).spec
+    again = model.replace(done, NOW, spec=spec, execute_at=NOW, fingerprint=None)
+    assert await dropping.apply([Change(done, again)]) == [True]
+    assert await expiries(dynamodb_url) == [None] * 3
+    await fired(dropping, again)  # which has no retention of its own any more
+    assert await expiries(dynamodb_url) == [DROPPED_AT, LATER, LATER]
+
+
+async def test_a_retention_of_its_own_needs_no_other(dynamodb, dynamodb_url):
+    """It is dated, and the table drops from then on; a purge leaves it alone."""
+    timer, usual = with_retention(timer_of(), RETENTION), timer_of()
+    await insert(dynamodb, timer, usual)
+    await fired(dynamodb, usual)
+    assert await time_to_live(dynamodb_url) == "DISABLED"
+    done = await fired(dynamodb, timer)
+    assert await time_to_live(dynamodb_url) == "ENABLED"
+    assert await expiries(dynamodb_url) == [DROPPED_AT, None]
+    assert await dynamodb.purge(ids.ALL_SHARDS, NOW * 2, 9) == 1
+    assert await dynamodb.get([timer.id]) == [done]
+
+
+async def test_one_that_moves_in_with_a_retention_of_its_own(dynamodb, dynamodb_url):
+    """It is dated too, and its log, though there is no other retention."""
+    timer = timer_of(status=model.Status.FAILED, wake_at=None, updated_at=NOW + 50)
+    timer = with_retention(timer, RETENTION)
+    line = make_attempt(timer, finished_at=NOW + 50)
+    assert await dynamodb.insert([Insert(timer, attempts=(line,))]) == [None]
+    assert await expiries(dynamodb_url) == [DROPPED_AT, LATER]
+    assert await time_to_live(dynamodb_url) == "ENABLED"
+
+
+async def test_who_may_not_turn_the_time_to_live_on_finishes_all_the_same(dynamodb, dynamodb_url):
+    """The timer is dated, and goes when somebody else has; it is not tried again and again."""
+    asked = []
+
+    async def refuse(operation, **_):
+        asked.append(operation)
+        if operation == "UpdateTimeToLive":
+            raise Refused("AccessDeniedException", "no", {})
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+
+    dynamodb._table._call = refuse
+    for _ in range(2):
+        timer = with_retention(timer_of(), RETENTION)
+        await insert(dynamodb, timer)
+        await fired(dynamodb, timer)
+    assert await expiries(dynamodb_url) == [DROPPED_AT] * 2
+    assert asked == ["DescribeTimeToLive", "UpdateTimeToLive"]
+
+
 @pytest.mark.parametrize("gone", [1, 2, 3, 7])
 async def test_a_timer_behind_those_that_were_dropped_is_found(dynamodb, dynamodb_url, gone):
     """The places of their ids stay a week longer, and are passed over, however many there are."""
@@ -114,5 +183,5 @@ async def test_who_has_the_key_since_is_not_dropped_with_the_one_before(dynamodb
     await insert(dynamodb, old)
     [item] = [item for item in await everything(dynamodb_url) if items.is_timer(item)]
     stale = {**item, "m": {"S": "of another timer"}}
-    assert not await dynamodb._walks._drop(stale)
+    assert not await dynamodb._removals.drop(stale)
     assert await dynamodb.get([old.id]) == [old]

@@ -130,5 +130,6 @@ async def test_a_change_that_lost_moves_no_line_of_the_log_twice(dynamodb, dynam
 
 async def _crash_while_moving(store, timer):
     [item] = (await store._timers.items({timer.id: inserts.keys.of_timer(timer)})).values()
-    lines = map(store._changes._expiry.log_line, items.attempts_in(item))
+    expiry = store._changes._expiry
+    lines = [expiry.log_line(timer, line) for line in items.attempts_in(item)]
     await inserts.batches.put(store._calls, lines)

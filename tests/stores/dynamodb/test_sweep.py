@@ -1,14 +1,16 @@
 """The sweep finds timers, and what lies beside them, that were not told when to go."""
 
+from msgspec.structs import replace
+
 from duetime import model
 from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.dynamodb import items
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
-from tests.factories import NOW, insert, make_attempt
+from tests.factories import NOW, claim_of, insert, make_attempt
 from tests.stores.dynamodb.conftest import RETENTION, Asked
-from tests.stores.dynamodb.made import HEAVY, expiries, fired, left, timer_of
+from tests.stores.dynamodb.made import HEAVY, expiries, finish_of, fired, left, timer_of
 from tests.stores.dynamodb.sweeping import MONTH, SOON, dates, swept
 
 WEEK = 7 * 86_400
@@ -25,6 +27,21 @@ async def test_a_timer_that_finished_without_a_retention_is_dated(dynamodb, drop
     assert await dates(dynamodb_url) == [at, at + WEEK, at + WEEK]
     assert await dropping.get([timer.id]) == [done]
     assert await swept(dropping, SOON + MONTH) == 0
+
+
+async def test_a_timer_with_a_retention_of_its_own_is_dated_by_it(dynamodb, dropping, dynamodb_url):
+    """Also if its content lies beside: the item says for how long it is kept."""
+    timer = timer_of(HEAVY)
+    timer = replace(timer, spec=replace(timer.spec, retention=5 * RETENTION))
+    await insert(dynamodb, timer)
+    claim = claim_of(timer)
+    dynamodb._changes._expiry.attribute = lambda timer: {}  # as one did that knew of none
+    dynamodb._changes._clean_up = _nothing
+    done = finish_of(claim.new)
+    assert await dynamodb.apply([claim, done]) == [True] * 2
+    assert await swept(dropping) == 2
+    at = (done.new.updated_at + 5 * RETENTION) // 1000 + 1
+    assert await dates(dynamodb_url) == [at, at + WEEK]
 
 
 async def test_a_date_is_never_long_past(dynamodb, dropping, dynamodb_url):

@@ -6,10 +6,13 @@ import json
 import pytest
 
 from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.model import Status
+from duetime.stores import Count
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
 from duetime.stores.dynamodb.table import Table, definition
 from duetime.stores.dynamodb.wire import Wire
+from tests.factories import claim_of, claimed
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.impostor import impostor, refusal
 
@@ -70,6 +73,29 @@ async def test_another_attribute_for_the_time_to_live_is_refused(dynamodb_url):
     await ask(dynamodb_url, "UpdateTimeToLive", TimeToLiveSpecification=other)
     with pytest.raises(ConfigurationError, match="drops items by other, and must do so by x"):
         await migrated(dynamodb_url, 60_000)
+
+
+async def test_a_table_of_the_version_before_is_taken_as_it_is(dynamodb_url):
+    """Its timers, without a retention of their own, are read, counted, changed and removed."""
+    await migrated(dynamodb_url)
+    id_ = "01977420-dc00-7007-8000-000000000001"
+    state = '["default","default",null,1750000000000,1750000000000,1750000000000,null,null,{}]'
+    spec = '{"callback":{"type":"http","url":"https://shop.example/"},"correlation_id":"c"}'
+    waking = f"001750000000000{id_}"
+    item = {"pk": "007", "sk": id_, "s": "pending", "r": state, "b": spec, "w": waking, "m": "m"}
+    written = {**{name: {"S": value} for name, value in item.items()}, "v": {"N": "1"}}
+    await ask(dynamodb_url, "PutItem", Item={"pk": {"S": "shards"}, "sk": {"S": "007"}})
+    await ask(dynamodb_url, "PutItem", Item={**written, "y": {"N": "2048"}})
+    store = DynamoStore(Address.parse(dynamodb_url))
+    await store.migrate()
+    [timer] = await store.get([id_])
+    assert timer is not None
+    assert timer.spec.retention is None
+    assert await store.count("default") == [Count("default", Status.PENDING, 1)]
+    assert await store.apply([claim_of(timer)]) == [True]
+    assert await store.remove([timer]) == [False]
+    assert await store.remove([claimed(timer)]) == [True]
+    await store.close()
 
 
 def without_index(wanted):

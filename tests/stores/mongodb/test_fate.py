@@ -17,7 +17,7 @@ from duetime.stores.mongodb.store import MongodbStore
 from tests.cluster.proxy import Proxy
 from tests.cluster.wires.mongodb import TimerWrites, through
 from tests.factories import claim_of, insert, make_attempt, make_timer
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
 
 @pytest.fixture
@@ -71,6 +71,33 @@ async def test_an_answer_that_was_lost_is_asked_for_again(proxied):
     assert await store.attempts(timer.id, None, 9) == [change.attempt]
 
 
+class Commits(TimerWrites):
+    """Tells the answers to commits of transactions instead."""
+
+    def asked(self, data):
+        for message in self._requests.add(data):
+            if message.body[9:].startswith(b"\x10commitTransaction\x00"):
+                self._writing.add(message.number)
+
+
+async def test_a_removal_whose_answer_was_lost_is_asked_for_again(url):
+    """It was committed once, and the caller hears which timers are gone."""
+    proxy = Proxy("127.0.0.1", urlsplit(url).port, Commits)
+    proxy.accept()
+    store = MongodbStore(Address.parse(through(url, proxy.port)))
+    await store.migrate()
+    timers = [make_timer() for _ in range(3)]
+    await insert(store, *timers)
+    assert await store.apply([claim_of(timers[1])]) == [True]
+    proxy.drop_answers()
+    write = asyncio.create_task(store.remove(timers))
+    await until(lambda: proxy.dropped >= 1, "an answer to be lost")
+    proxy.pass_answers()
+    assert await write == [True, False, True]
+    await store.close()
+    await proxy.close()
+
+
 async def test_where_no_answer_comes_the_write_is_over(proxied, monkeypatch):
     """It was done, and whoever reads again finds that."""
     store, proxy = proxied
@@ -84,14 +111,22 @@ async def test_where_no_answer_comes_the_write_is_over(proxied, monkeypatch):
     assert await store.get([timer.id]) == [timer]
 
 
-async def test_what_took_too_long_never_lands_later(mongodb, database, monkeypatch):
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda store, timer: store.apply([claim_of(timer)]),
+        lambda store, timer: store.remove([timer]),
+    ],
+    ids=["apply", "remove"],
+)
+async def test_what_took_too_long_never_lands_later(mongodb, database, monkeypatch, begin):
     """The server gives up a write that waits for another, so that a re-read is the whole truth."""
     timer = make_timer()
     await insert(mongodb, timer)
     monkeypatch.setattr(mongodb._lane, "_within", 0.5)
     session = await held(database, timer)
     with pytest.raises(StoreUnavailable) as lost:
-        await mongodb.apply([claim_of(timer)])
+        await begin(mongodb, timer)
     assert not isinstance(lost.value, Unanswered)
     await session.commit_transaction()
     await session.end_session()

@@ -72,7 +72,7 @@ async def test_a_log_that_was_moved_is_dropped_with_its_timer(mongodb, database,
     assert await mongodb.attempts(kept.id, None, 9) == lines
 
 
-@pytest.mark.parametrize("step", ["_bury", "_clear_graves", "the lines", "the graves"])
+@pytest.mark.parametrize("step", ["_bury", "clear", "the lines", "the graves"])
 async def test_a_purge_that_is_cut_off_leaves_nothing_behind(mongodb, database, monkeypatch, step):
     """Wherever it ends, the next one finds what is left of timer and log."""
     timer = make_timer(status=Status.COMPLETED, wake_at=None)
@@ -85,10 +85,11 @@ async def test_a_purge_that_is_cut_off_leaves_nothing_behind(mongodb, database, 
 
     with monkeypatch.context() as patched:
         if step.startswith("the"):
-            collection = purging._attempts if step == "the lines" else purging._graves
+            graves = purging._graves
+            collection = graves._attempts if step == "the lines" else graves._graves
             patched.setattr(collection, "delete_many", cut_off)
         else:
-            patched.setattr(purging, step, cut_off)
+            patched.setattr(purging if step == "_bury" else purging._graves, step, cut_off)
         with pytest.raises(StoreUnavailable):
             await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10)
     # Until then, the log is there as long as its timer is.
@@ -115,6 +116,29 @@ async def test_a_timer_with_a_log_beside_it_that_was_begun_anew_stays(mongodb, m
     assert await mongodb.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
     assert await mongodb.get([timer.id]) == [anew.new]
     assert await mongodb.attempts(timer.id, None, 9) == list(lines)
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+async def test_a_log_beside_a_timer_goes_when_it_is_removed(
+    mongodb, database, monkeypatch, is_cut_off
+):
+    """At once; or, since the timer is gone in any case, with the next purge."""
+    timer, other = make_timer(), make_timer()
+    lines = tuple(make_attempt(timer, attempt=number) for number in range(1, 5))
+    await mongodb.insert([Insert(timer, attempts=lines), Insert(other)])
+
+    async def cut_off(*_):
+        raise AutoReconnect("connection closed")
+
+    with monkeypatch.context() as patched:
+        if is_cut_off:
+            patched.setattr(mongodb._opened.removing._graves, "clear", cut_off)
+        assert await mongodb.remove([timer, other]) == [True, True]
+    assert await mongodb.attempts(timer.id, None, 9) == []
+    assert await database["graves"].count_documents({}) == is_cut_off
+    await mongodb.purge(ids.ALL_SHARDS, NOW, 10)
+    for name in ("timers", "attempts", "graves"):
+        assert await database[name].count_documents({}) == 0
 
 
 async def test_who_came_back_keeps_its_log(mongodb, database):

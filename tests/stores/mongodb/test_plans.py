@@ -11,12 +11,15 @@ from duetime.model import Status
 from duetime.stores import Due, Insert, Query
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import database_of
-from duetime.stores.mongodb.documents import by_ids, to_id
+from duetime.stores.mongodb.counting import counting
+from duetime.stores.mongodb.documents import by_ids, first_id, to_id
+from duetime.stores.mongodb.lines import old_lines, reading
 from duetime.stores.mongodb.lists import conditions, listing
+from duetime.stores.mongodb.purging import outlived, usual
 from duetime.stores.mongodb.reads import _by_key, stretches, waking
-from duetime.stores.mongodb.schema import DUE
+from duetime.stores.mongodb.schema import DUE, LINES
 from duetime.stores.opening import open_store
-from tests.factories import NOW, key_of, make_spec, make_timer
+from tests.factories import NOW, key_of, make_line, make_spec, make_timer
 
 ROWS = 3_000
 
@@ -39,6 +42,7 @@ def timer(number):
             name=f"name-{number}" if number % 10 == 0 else None,
             tags=(f"tag-{number % 50}",),
             correlation_id=f"correlation-{number // 5}",
+            retention=number if number % 100 == 3 else None,
         ),
     )
 
@@ -56,6 +60,10 @@ async def fill(url):
     store = open_store(url)
     await store.migrate()
     await store.insert([Insert(timer(number)) for number in range(ROWS)])
+    tenants = ("t", "other")
+    await store.write_lines(
+        [make_line(at=NOW + number, tenant=tenants[number % 2]) for number in range(500)], None
+    )
     await store.close()
 
 
@@ -176,18 +184,49 @@ async def test_no_list_walks_the_collection(filled, query):
     assert "COLLSCAN" not in told
 
 
-async def test_what_may_be_dropped(filled):
-    """In the order in which it was finished."""
-    condition = {
-        "status": {"$in": ["completed", "failed", "canceled"]},
-        "updated_at": {"$lt": NOW + 50},
-    }
+@pytest.mark.parametrize(
+    ("condition", "order", "found"),
+    [(usual(NOW + 50), "updated_at", 10), (outlived(NOW + 250), "drop_at", 2)],
+)
+async def test_what_may_be_dropped(filled, condition, order, found):
+    """In the order in which it may be, whoever has a retention of its own, and whoever has not."""
     told, names, stats = await explained(
-        filled, filter=condition, sort={"updated_at": 1}, limit=10, hint="finished"
+        filled, filter=condition, sort={order: 1}, limit=10, hint="drop"
     )
-    assert names == {"finished"}
+    assert names == {"drop"}
     assert "SORT" not in told
-    assert stats["totalDocsExamined"] <= 10
+    assert (stats["nReturned"], stats["totalDocsExamined"]) == (found, found)
+
+
+@pytest.mark.parametrize("after", [None, first_id(NOW + 2_000)], ids=["all", "behind an id"])
+async def test_counting_goes_by_the_tenant(filled, database, after):
+    """And looks at nobody else's timers, nor twice at any."""
+    pipeline = counting("t", after)
+    told = await database.command(
+        "explain",
+        {"aggregate": "timers", "pipeline": pipeline, "cursor": {}, "hint": "created"},
+        verbosity="executionStats",
+    )
+    looked = told["executionStats"]["totalDocsExamined"]
+    assert looked == (ROWS // 2 if after is None else (ROWS - 2_000) // 2)
+    found = list(stages(told["queryPlanner"]["winningPlan"]["queryPlan"]))
+    assert [each["stage"] for each in found][-2:] == ["FETCH", "IXSCAN"]
+    assert found[-1]["indexName"] == "created"
+    assert "SORT" not in {each["stage"] for each in found}
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_lines_of_the_audit_are_read_in_their_order(database, descending):
+    """By tenant, from a place on; and those that may go are found without a look at them."""
+    query = reading("t", ids.first_at(NOW + 250), 10, descending=descending)
+    told, names, stats = await explained(database[LINES], **as_command(query))
+    assert names == {"tenant"}
+    assert "SORT" not in told
+    assert stats["totalDocsExamined"] == 10
+    query = as_command(old_lines(NOW + 100, 10))
+    told, names, stats = await explained(database[LINES], **query)
+    assert names == {"_id_"}
+    assert (stats["totalDocsExamined"], stats["nReturned"]) == (0, 10)
 
 
 async def test_a_change_finds_its_timer_by_id(filled, database):

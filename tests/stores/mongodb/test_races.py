@@ -94,3 +94,20 @@ async def test_a_purge_leaves_what_was_begun_anew(rivals):
         rivals[0].apply([claim_of(timer)]), rivals[1].purge(ids.ALL_SHARDS, 2**53, 10)
     )
     assert await rivals[1].get([timer.id]) == [claimed(timer)]
+
+
+async def test_each_timer_is_removed_or_claimed_once(rivals):
+    """Two who remove the same timers, and one who claims them batch by batch, share them out."""
+    timers = [make_timer() for _ in range(200)]
+    await insert(rivals[0], *timers)
+
+    async def claim():
+        won = []
+        for start in range(0, len(timers), 20):
+            won += await rivals[1].apply([claim_of(each) for each in timers[start : start + 20]])
+        return won
+
+    answers = await asyncio.gather(*(store.remove(timers) for store in rivals), claim())
+    assert [sum(wins) for wins in zip(*answers, strict=True)] == [1] * 200
+    kept = [claimed(timer) if won else None for timer, won in zip(timers, answers[2], strict=True)]
+    assert await rivals[0].get([timer.id for timer in timers]) == kept

@@ -6,14 +6,15 @@ import uuid
 import pytest
 from pymongo import AsyncMongoClient
 
+from duetime import ids, model
 from duetime.errors import ConfigurationError
-from duetime.stores import Insert
+from duetime.stores import Change, Insert
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import connect, database_of
 from duetime.stores.mongodb.documents import to_document
-from duetime.stores.mongodb.schema import HISTORY, SHARD_KEY, STEPS, TIMERS, migrate
+from duetime.stores.mongodb.schema import DROP, HISTORY, SHARD_KEY, STEPS, TIMERS, migrate
 from duetime.stores.mongodb.store import MongodbStore
-from tests.factories import insert, key_of, make_timer
+from tests.factories import NOW, completed, insert, key_of, make_line, make_spec, make_timer
 
 
 @pytest.fixture
@@ -32,8 +33,8 @@ async def test_many_nodes_start_at_once(new_url):
     await insert(stores[0], make_timer())
     database = stores[0]._opened.database
     assert await database[HISTORY].count_documents({}) == len(STEPS)
-    names = {index.document["name"] for index in (*TIMERS, SHARD_KEY)}
-    assert set(await database["timers"].index_information()) == {"_id_", *names} - {"key"}
+    names = {index.document["name"] for index in (*TIMERS, SHARD_KEY, DROP)} - {"key", "finished"}
+    assert set(await database["timers"].index_information()) == {"_id_", *names}
     assert (await database["news"].options())["capped"]
     for store in stores:
         await store.close()
@@ -63,6 +64,32 @@ async def test_a_step_that_was_cut_off_is_made_again(new_url, is_built):
         assert await store.insert([Insert(same)]) == [timer]
         assert await store.get_by_key([key_of(timer)]) == [timer]
         await store.close()
+
+
+async def test_an_old_database_goes_on_without_loss(new_url):
+    """What an older version wrote is there, is dropped as ever, and may get its own retention."""
+    address = Address.parse(new_url)
+    waiting, kept, gone = make_timer(), *(completed(make_timer()) for _ in range(2))
+    async with connect(address) as client:
+        database = database_of(client, address)
+        await migrate(database, STEPS[:3])
+        await database["timers"].insert_many(
+            [to_document(Insert(timer)) for timer in (waiting, kept, gone)]
+        )
+    store = MongodbStore(address)
+    await store.migrate()
+    assert await store.get([timer.id for timer in (waiting, kept, gone)]) == [waiting, kept, gone]
+    own = model.replace(kept, NOW, spec=make_spec(retention=9), execute_at=NOW, fingerprint=None)
+    canceled = model.cancel(own, NOW + 1)
+    assert await store.apply([Change(kept, own)]) == [True]
+    assert await store.apply([Change(own, canceled)]) == [True]
+    assert await store.purge(ids.ALL_SHARDS, NOW * 2, 10) == 1
+    assert await store.scan(None, 10) == sorted([waiting, canceled], key=lambda timer: timer.id)
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 10, 10) == 1
+    line = make_line()
+    await store.write_lines([line], None)
+    assert await store.lines("default", None, 10, descending=True) == [line]
+    await store.close()
 
 
 async def test_a_newer_schema_is_refused(mongodb, database):

@@ -55,6 +55,7 @@ async def test_every_question_about_a_timer_says_its_shard(url, monkeypatch):
     await store.attempts(plain.id, None, 9)
     await store.due({plain.shard, told.shard}, None, NOW, 9)
     assert await store.purge({plain.shard}, 2**53, 9) == 1
+    assert await store.remove([claimed(told)]) == [True]
     await store.close()
     about_timers = [command for name, command in said.commands if command.get(name) == "timers"]
     kinds = {next(iter(command)) for command in about_timers}

@@ -30,19 +30,28 @@ def lent(monkeypatch):
     return seen
 
 
-async def waiting_write(store, ask):
+def claim(store, timer):
+    return store.apply([claim_of(timer)])
+
+
+def removal(store, timer):
+    return store.remove([timer])
+
+
+async def waiting_write(store, ask, begin=claim):
     """A timer, and a write to it that waits for somebody else's lock."""
     timer = make_timer()
     await insert(store, timer)
     await hold(ask, timer)
-    write = asyncio.create_task(store.apply([claim_of(timer)]))
+    write = asyncio.create_task(begin(store, timer))
     await until_waiting(ask, 1)
     return timer, write
 
 
-async def test_what_was_lost_never_lands_later(mysql, somebody, lent):
+@pytest.mark.parametrize("begin", [claim, removal])
+async def test_what_was_lost_never_lands_later(mysql, somebody, lent, begin):
     """The session that was left behind is ended, so that a re-read is the whole truth."""
-    timer, write = await waiting_write(mysql, somebody)
+    timer, write = await waiting_write(mysql, somebody, begin)
     lent[-1].close()  # the server does not notice that
     with pytest.raises(StoreUnavailable) as lost:
         await write

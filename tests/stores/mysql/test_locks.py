@@ -6,6 +6,7 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
+from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.mysql import statements
 from tests.factories import (
@@ -13,6 +14,7 @@ from tests.factories import (
     claim_of,
     completed,
     insert,
+    make_spec,
     make_timer,
 )
 from tests.servers.mysql import rows as ask_rows
@@ -30,6 +32,25 @@ async def test_purging_leaves_what_somebody_is_changing(mysql, somebody):
         assert await mysql.purge(ids.ALL_SHARDS, NOW + 1, 10) == 2
     await somebody("COMMIT")
     assert await mysql.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+
+
+async def test_own_retentions_leave_what_somebody_is_changing(mysql, somebody):
+    """Likewise; and one that is not what it was when it finished is not dropped at all."""
+    spec = make_spec(retention=10)
+    timers = [make_timer(status=Status.COMPLETED, wake_at=None, spec=spec) for _ in range(3)]
+    await insert(mysql, *timers)
+    await hold(somebody, timers[0])
+    await somebody(
+        f"UPDATE retentions SET version = version - 1 WHERE id = x'{timers[1].id.replace('-', '')}'"
+    )
+    async with asyncio.timeout(3):
+        assert await mysql.drop_outlived(ids.ALL_SHARDS, NOW + 10, 10) == 1
+    assert await mysql.get([timer.id for timer in timers]) == [*timers[:2], None]
+    await somebody("COMMIT")
+    assert await mysql.drop_outlived(ids.ALL_SHARDS, NOW + 10, 10) == 1
+    assert await mysql.get([timer.id for timer in timers]) == [None, timers[1], None]
+    assert await mysql.remove([timers[1]]) == [True]
+    assert not await somebody("SELECT * FROM retentions")
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (100, 1_000)])

@@ -8,7 +8,7 @@ import pytest
 from duetime import ids
 from duetime.model import Status
 from duetime.stores import Due, Query
-from duetime.stores.mysql import reads, searches, statements, writes
+from duetime.stores.mysql import audit, counts, drops, reads, searches, statements
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.dialect import MYSQL as MYSQL_ITSELF
 from duetime.stores.mysql.session import connect
@@ -50,7 +50,9 @@ FROM (SELECT *, created_at - {NOW} AS n FROM timers) made;
 INSERT INTO tags SELECT tenant, concat('tag-', created_at % 500), id FROM timers;
 INSERT INTO attempts SELECT id, 1, 1, 0, 0, NULL, 'n', '{{}}' FROM timers;
 INSERT INTO events SELECT id, 1, '{{}}' FROM timers WHERE created_at % 10 = 0;
-ANALYZE TABLE timers, states, tags, attempts, events
+INSERT INTO retentions SELECT id, created_at, 1, 3 FROM timers WHERE created_at % 10 = 0;
+INSERT INTO audit_lines SELECT id, tenant, '{{}}' FROM timers;
+ANALYZE TABLE timers, states, tags, attempts, events, retentions, audit_lines
 """
 
 
@@ -147,8 +149,44 @@ async def test_timers_are_found_by_their_keys(plans, count):
 @pytest.mark.parametrize("shards", [ids.ALL_SHARDS, SOME], ids=["all shards", "some shards"])
 async def test_purging_finds_what_is_finished_by_its_index(plans, shards):
     """Oldest first, without a look at the rest."""
-    [table], sorts = await plans(f"{writes.doomed(shards, NOW + 5_000, 100)} FOR UPDATE")
+    [table], sorts = await plans(f"{drops.doomed(shards, NOW + 5_000, 100)} FOR UPDATE")
     assert (table["access_type"], table["key"]) == ("range", "states_finished")
+    assert not sorts
+
+
+@pytest.mark.parametrize("shards", [ids.ALL_SHARDS, SOME], ids=["all shards", "some shards"])
+async def test_what_has_outlived_its_own_retention_is_found_by_its_index(plans, shards):
+    """Oldest first, and of the timers only those are looked at."""
+    tables, sorts = await plans(f"{drops.outlived(shards, NOW + 5_000, 100)} FOR UPDATE")
+    assert used(tables) == {"r": "retentions_drop", "s": "PRIMARY"}
+    assert not [node for node in tables if walks(node)]
+    assert not sorts
+
+
+@pytest.mark.parametrize("after", [None, counts.Place("g", "timer-1000")])
+async def test_counting_goes_by_the_keys(plans, after):
+    """From one place to another, and to the states by theirs."""
+    end = counts.Place("g", "timer-5000")
+    [timers], sorts = await plans(counts.ending("t", after))
+    assert timers.get("using_index") is True
+    assert not sorts
+    tables, _ = await plans(counts.counting("t", after, end))
+    assert used(tables) == {"t": "timers_key", "s": "PRIMARY"}
+    assert not [node for node in tables if walks(node)]
+    if after is not None:  # it begins at the very place
+        for node in (timers, tables[0]):
+            assert node["used_key_parts"] == ["tenant", "group", "timer_id"]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_lines_of_the_audit_are_read_in_their_order(plans, descending):
+    """By tenant, from a place on; and they are dropped from their start."""
+    page = audit.reading("t", some_ids(2)[1], 100, descending=descending)
+    [table], sorts = await plans(page)
+    assert (table["access_type"], table["key"]) == ("range", "audit_lines_tenant")
+    assert not sorts
+    [table], sorts = await plans(audit.dropping(NOW + 5_000, 100))
+    assert (table["access_type"], table["key"]) == ("range", "PRIMARY")
     assert not sorts
 
 

@@ -2,12 +2,22 @@
 
 import pytest
 
+from duetime import ids, model
 from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.stores import Change
 from duetime.stores.mysql import store as store_module
 from duetime.stores.mysql.dialect import MARIADB, MYSQL, TIDB, dialect_of
 from duetime.stores.opening import Options, open_store
 from duetime.stores.schema import Migration, migrations
-from tests.factories import insert, make_timer
+from tests.factories import (
+    NOW,
+    completed,
+    insert,
+    make_attempt,
+    make_line,
+    make_spec,
+    make_timer,
+)
 
 KNOWN = migrations("mysql")
 LAST = KNOWN[-1].number
@@ -40,6 +50,35 @@ async def with_steps(url, monkeypatch, *steps):
         await store.migrate()
     finally:
         await store.close()
+
+
+async def test_an_old_database_goes_on_without_loss(mysql_url, monkeypatch):
+    """What the first version wrote is there, is dropped as ever, and may get its own retention."""
+    waiting, old = make_timer(), make_timer()
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "migrations", lambda engine: KNOWN[:1])
+        store = open_store(mysql_url)
+        await store.migrate()
+        await insert(store, waiting, old)
+        assert await store.apply([Change(old, completed(old), make_attempt(old))]) == [True]
+        await store.close()
+    store = open_store(mysql_url)
+    await store.migrate()
+    assert await store.get([waiting.id, old.id]) == [waiting, completed(old)]
+    assert await store.attempts(old.id, None, 10) == [make_attempt(old)]
+    own = model.replace(
+        completed(old), NOW, spec=make_spec(retention=9), execute_at=NOW, fingerprint=None
+    )
+    kept = model.cancel(own, NOW + 1)
+    assert await store.apply([Change(completed(old), own)]) == [True]
+    assert await store.apply([Change(own, kept)]) == [True]
+    assert await store.purge(ids.ALL_SHARDS, NOW * 2, 10) == 0
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 10, 10) == 1
+    assert await store.scan(None, 10) == [waiting]
+    line = make_line()
+    await store.write_lines([line], None)
+    assert await store.lines("default", None, 10, descending=True) == [line]
+    await store.close()
 
 
 async def test_a_newer_schema_is_refused_unless_it_says_that_we_can_live_with_it(

@@ -8,7 +8,7 @@ from duetime.errors import StoreUnavailable, Unanswered
 from duetime.stores.postgres import fate, pool
 from duetime.stores.postgres.fate import session_of, settle
 from tests.factories import claim_of, insert, make_timer
-from tests.stores.conftest import until_waiting
+from tests.stores.conftest import hold, until_waiting
 
 
 async def lose_connection(store):
@@ -39,6 +39,22 @@ async def test_what_was_lost_never_lands_later(postgres, session):
     await session.execute("COMMIT")
     assert await postgres.get([timer.id]) == [timer]
     assert await postgres.apply([claim_of(timer)]) == [True]
+
+
+async def test_a_removal_that_was_lost_never_lands_later(postgres, session):
+    """A timer that is there when one looks again stays there."""
+    timer = make_timer()
+    await insert(postgres, timer)
+    transaction = await hold(session, timer)
+    removal = asyncio.create_task(postgres.remove([timer]))
+    await until_waiting(session, 1)
+    await lose_connection(postgres)
+    with pytest.raises(StoreUnavailable) as lost:
+        await removal
+    assert not isinstance(lost.value, Unanswered)
+    await transaction.commit()
+    assert await postgres.get([timer.id]) == [timer]
+    assert await postgres.remove([timer]) == [True]
 
 
 async def test_what_may_still_land_is_said_to(postgres, session, monkeypatch):

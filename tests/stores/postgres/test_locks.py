@@ -46,6 +46,26 @@ async def test_batches_of_any_size_take_their_rows_in_one_order(
     assert sorted(won) == [0, 2]
 
 
+@pytest.mark.parametrize("count", [3, 1_000])
+async def test_a_removal_takes_its_rows_in_the_order_of_changes(
+    postgres, postgres_url, session, count
+):
+    """One waits for the other, and each timer is removed or claimed."""
+    timers = [make_timer(shard=shard) for shard in range(count)]
+    await insert(postgres, timers[-1])  # so it lies first, though its id is the last
+    await insert(postgres, *timers[:-1])
+    await session.execute("ANALYZE states")
+    async with somebody(postgres_url) as other, asyncio.TaskGroup() as group:
+        transactions = [await hold(session, timers[0]), await hold(other, timers[-1])]
+        removal = group.create_task(postgres.remove(timers[::-1]))
+        claims = group.create_task(postgres.apply([claim_of(timer) for timer in timers]))
+        for transaction in transactions:
+            await until_waiting(session, 2)
+            await transaction.commit()
+    won = zip(removal.result()[::-1], claims.result(), strict=True)
+    assert all(is_removed != is_claimed for is_removed, is_claimed in won)
+
+
 async def test_purging_leaves_what_somebody_is_changing(postgres, session):
     """A timer that is just being replaced is not waited for, and not dropped."""
     timers = [make_timer() for _ in range(3)]

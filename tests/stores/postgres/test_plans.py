@@ -21,10 +21,10 @@ from tests.servers.kinds import POSTGRES
 
 ROWS = 50_000
 SOME = shard_set([1, 2, 3])
-HOT_TABLES = {"timers", "states", "tags", "attempts", "events", "records"}
+HOT_TABLES = {"timers", "states", "tags", "attempts", "events", "records", "audit_lines"}
 
 # One timer in twenty is the tenant's whose lists are read; of anybody's, one in ten is pending, one
-# in a hundred has failed, and the rest is completed.
+# in a hundred has failed and is kept for long, and the rest is completed.
 FILLING = f"""
 INSERT INTO timers (id, tenant, "group", timer_id, execute_at, created_at, name, correlation_id,
     spec)
@@ -34,15 +34,17 @@ SELECT (lpad(to_hex({NOW} + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0'
     {NOW} + n::bigint * 7919 % 1000000, {NOW} + n,
     CASE WHEN n / 20 % 10 = 0 THEN 'name-' || n END, 'correlation-' || n / 5, '{{}}'
 FROM generate_series(1, {ROWS}) AS n;
-INSERT INTO states (id, tenant, wake_at, updated_at, version, weight, shard, status, progress)
+INSERT INTO states (id, tenant, wake_at, updated_at, version, weight, shard, status, progress,
+    drop_at)
 SELECT id, tenant, CASE WHEN n / 20 % 10 = 0 THEN execute_at END, created_at, 3, 300, n % 4096,
     CASE WHEN n / 20 % 10 = 0 THEN 'pending' WHEN n / 20 % 100 = 1 THEN 'failed'
         ELSE 'completed' END,
-    '{{}}'
+    '{{}}', CASE WHEN n / 20 % 100 = 1 THEN created_at + 100000 END
 FROM (SELECT *, (created_at - {NOW})::integer AS n FROM timers) AS made;
 INSERT INTO tags SELECT tenant, 'tag-' || created_at % 500, id FROM timers;
 INSERT INTO attempts SELECT id, 1, 1, 0, 0, NULL, 'n', '{{}}' FROM timers;
 INSERT INTO events SELECT id, 1, '{{}}' FROM timers WHERE created_at % 10 = 0;
+INSERT INTO audit_lines SELECT id, tenant, '{{}}' FROM timers;
 INSERT INTO records SELECT 'kind-' || n % 50, 'name-' || n, 1, '' FROM generate_series(1, 2000) n;
 """
 
@@ -183,11 +185,13 @@ async def test_timers_are_found_by_their_keys(plans, count):
 
 KINDS = {
     "moved": {},
+    "ended": {"is_ending": True},
     "moved with attempts": {"has_attempts": True},
     "moved with attempts and events": {"has_attempts": True, "has_events": True},
     "rewritten": {"is_rewriting": True},
     "rewritten with all": {
         "is_rewriting": True,
+        "is_ending": True,
         "has_attempts": True,
         "has_events": True,
         "has_tags": True,
@@ -206,6 +210,7 @@ def arrays(fields, count):
 def values_of(kind, count):
     """A batch of changes of a kind, as parameters."""
     moved = statements.MOVED | (statements.REWRITTEN if kind.get("is_rewriting") else {})
+    moved |= statements.ENDED if kind.get("is_ending") else {}
     values = arrays(moved, count)
     if kind.get("has_attempts"):
         values += arrays(statements.ATTEMPT, count)
@@ -241,16 +246,44 @@ async def test_changes_are_nested_loops(plans, count):
 
 @pytest.mark.parametrize("shards", [None, SOME], ids=["all shards", "some shards"])
 async def test_purging_finds_what_is_finished_by_its_index(plans, shards):
-    """Oldest first, without a look at the rest."""
+    """Oldest first, without a look at the rest; those with a retention of their own likewise."""
     bits = [] if shards is None else [shards]
-    for values in ([NOW + 10_000, 1_000, *bits], None):
-        found = await plans.of(plans.writes.purging(shards), values)
+    for statement, condition in (
+        (plans.writes.purging(shards), "((drop_at IS NULL) AND (updated_at < "),
+        (plans.writes.outliving(shards), "(drop_at <= "),
+    ):
+        for values in ([NOW + 10_000, 1_000, *bits], None):
+            found = await plans.of(statement, values)
+            assert not walked(found)
+            assert "Sort" not in names(found)
+            [index] = [node for node in found if node.get("Index Name") == "states_finished"]
+            assert index["Node Type"] == "Index Scan"
+            assert index["Index Cond"].startswith(condition)
+            assert {name for _, name in indexes(found)} == {
+                *("states_finished", "states_pkey", "timers_pkey", "tags_timer", "attempts_pkey")
+            }
+
+
+@pytest.mark.parametrize("count", [1, 100, 1_000, None])
+async def test_what_is_removed_is_found_by_its_id(plans, count):
+    """However many, and whichever plan they get: no table is walked."""
+    values = count and [list(range(count)), some_ids(count), [1] * count]
+    found = await plans.of(plans.writes.removing(), values)
+    assert not walked(found)
+    assert {name for _, name in indexes(found)} == {
+        *("states_pkey", "timers_pkey", "tags_timer", "attempts_pkey")
+    }
+
+
+async def test_counting_goes_along_the_timers_of_the_tenant(plans):
+    """From the place on where the last statement ended; each state is looked up."""
+    for values in (["t", some_ids(2)[1], 1_000], ["other", some_ids(2)[1], 100_000], None):
+        found = await plans.of(plans.reads.counting_part, values)
         assert not walked(found)
-        assert "Sort" not in names(found)
-        assert ("Index Scan", "states_finished") in indexes(found)
-        assert {name for _, name in indexes(found)} == {
-            *("states_finished", "states_pkey", "timers_pkey", "tags_timer", "attempts_pkey")
-        }
+        used = {node["Index Name"]: node["Index Cond"] for node in found if "Index Name" in node}
+        assert used.keys() == {"timers_created", "states_pkey"}
+        assert used["timers_created"].startswith("((ROW(tenant, id) > ROW(")
+        assert used["states_pkey"] == "(id = t.id)"
 
 
 CURSOR = (NOW + 30_000, ids.new_id(NOW + 30_000, 5))
@@ -326,6 +359,9 @@ async def test_the_rest_is_found_by_primary_keys(plans):
         (plans.reads.reading_events(None), [id_, 100], "events_pkey"),
         (plans.reads.reading_events(SOME), [id_, 100, SOME], "events_pkey"),
         (plans.reads.reading_records, ["kind-1"], "records_pkey"),
+        (plans.reads.reading_lines(descending=False), ["t", id_, 100], "audit_lines_tenant"),
+        (plans.reads.reading_lines(descending=True), ["t", id_, 100], "audit_lines_tenant"),
+        (plans.writes.dropping_lines(), [id_, 100], "audit_lines_pkey"),
         (plans.reads.weighing, [some_ids(1_000)], "states_pkey"),
     ):
         for chosen in (values, None):

@@ -6,15 +6,28 @@ import secrets
 import asyncpg
 import pytest
 
-from duetime import ids
+from duetime import ids, model
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.stores import Change, News, Query, Record, Waking
+from duetime.model import Status
+from duetime.stores import Change, Insert, News, Query, Record, Waking
 from duetime.stores.postgres import store as store_module
 from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.reads import Reads
 from duetime.stores.postgres.schema import migrate
 from duetime.stores.postgres.store import PostgresStore
+from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import Migration, migrations
-from tests.factories import NOW, claim_of, claimed, completed, insert, make_attempt, make_timer
+from tests.factories import (
+    NOW,
+    claim_of,
+    claimed,
+    completed,
+    insert,
+    make_attempt,
+    make_spec,
+    make_timer,
+    with_spec,
+)
 from tests.stores.conftest import somebody
 
 KNOWN = migrations("postgres")
@@ -116,7 +129,34 @@ async def test_tables_that_may_not_be_read_are_asked_for(
     await store.close()
 
 
+async def test_timers_from_before_they_had_a_retention_go_on(postgres_url, session):
+    """Finished ones are dropped as usual, and whoever is given one by then is kept by it."""
+    await migrate(session, schema_of(postgres_url), KNOWN[:1])
+    finished = make_timer(status=Status.COMPLETED, wake_at=None)
+    pending = make_timer()
+    old = Writes(schema_of(postgres_url), Reads(schema_of(postgres_url)))
+    assert await old.insert(session, [Insert(finished), Insert(pending)]) == [None, None]
+    store = opened(postgres_url)
+    await store.migrate()
+    assert await store.get([finished.id, pending.id]) == [finished, pending]
+    kept = with_spec(pending, retention=5_000)
+    assert await store.apply([Change(pending, kept)]) == [True]
+    assert await store.apply([Change(kept, model.cancel(kept, NOW))]) == [True]
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 5_000, 10) == 1
+    await store.close()
+
+
 # Two versions side by side ------------------------------------------------------------------
+
+
+async def test_what_an_old_program_began_anew_is_not_dropped(postgres, session):
+    """It knows nothing of the time at which the timer that had finished was to be dropped."""
+    timer = make_timer(status=Status.FAILED, wake_at=None, spec=make_spec(retention=5))
+    await insert(postgres, timer)
+    await session.execute("UPDATE states SET status = 'pending', version = version + 1")
+    assert await postgres.drop_outlived(ids.ALL_SHARDS, NOW + 5, 10) == 0
+    assert (await postgres.get([timer.id])) != [None]
 
 
 def adding(oldest):

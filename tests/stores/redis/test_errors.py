@@ -77,9 +77,9 @@ async def test_a_cluster(own_server):
 async def test_a_newer_database(redis, redis_url):
     """It is left as it is."""
     async with session(redis_url) as client:
-        await client.set(redis._name("schema"), 2)
+        await client.set(redis._name("schema"), stores.SCHEMA + 1)
     words = await refused(redis_url, ConfigurationError)
-    assert "made by a newer Duetime (it is at number 2" in words
+    assert f"made by a newer Duetime (it is at number {stores.SCHEMA + 1}" in words
 
 
 async def test_tls(own_server):

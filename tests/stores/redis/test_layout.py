@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime import ids
+from duetime import ids, model
 from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.redis import store as module
@@ -14,6 +14,7 @@ from tests.factories import (
     key_of,
     make_attempt,
     make_event,
+    make_line,
     make_spec,
     make_timer,
     with_spec,
@@ -42,6 +43,62 @@ async def test_nothing_is_left_of_a_timer(redis, redis_url):
     assert await redis.purge(ids.ALL_SHARDS, NOW + 1, 100) == 20
     await redis.published([event.id for event in events])
     assert await names(redis_url, redis) == {redis._name("schema")}
+
+
+@pytest.mark.parametrize("is_dropped", [False, True], ids=["removed", "outlived"])
+async def test_nothing_is_left_of_who_has_a_retention_of_its_own(redis, redis_url, is_dropped):
+    """Whether it goes by that or by hand; nor of the lines of the audit."""
+    timers = [
+        make_timer(status=Status.FAILED, spec=make_spec(retention=number)) for number in range(9)
+    ]
+    await insert(redis, *timers)
+    line = make_line()
+    await redis.write_lines([line, line], None)
+    assert redis._name("done") not in await names(redis_url, redis)
+    if is_dropped:
+        assert await redis.drop_outlived(ids.ALL_SHARDS, NOW + 8, 100) == 9
+    else:
+        assert await redis.remove(timers) == [True] * 9
+    assert await redis.drop_lines(NOW + 1, 100) == 1
+    assert await names(redis_url, redis) == {redis._name("schema")}
+
+
+async def test_an_older_layout_is_taken_over(redis, redis_url):
+    """Its timers go on, the number is raised, and whoever is given a retention is kept by it."""
+    finished, pending = make_timer(status=Status.COMPLETED, wake_at=None), make_timer()
+    await insert(redis, finished, pending)
+    async with session(redis_url) as client:
+        await client.set(redis._name("schema"), 1)
+        store = module.RedisStore(redis._address)
+        await store.migrate()
+        assert int(await client.get(redis._name("schema"))) == module.SCHEMA
+    assert await store.get([finished.id, pending.id]) == [finished, pending]
+    kept = with_spec(pending, retention=5_000)
+    assert await store.apply([Change(pending, kept)]) == [True]
+    assert await store.apply([Change(kept, model.cancel(kept, NOW))]) == [True]
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 5_000, 10) == 1
+    await store.close()
+
+
+async def test_what_an_older_program_began_anew_is_not_dropped(redis, redis_url):
+    """It leaves the line behind by which the timer was to be dropped."""
+    timer = make_timer(status=Status.FAILED, spec=make_spec(retention=5))
+    await insert(redis, timer)
+    async with session(redis_url) as client:
+        await client.hincrby(redis._name(f"timer:{timer.id}"), "version", 1)
+        assert await redis.drop_outlived(ids.ALL_SHARDS, NOW + 5, 10) == 0
+        assert await redis.get([timer.id]) != [None]
+        assert await client.zcard(redis._name("outlived")) == 0
+
+
+async def test_groups_of_any_name_are_counted(redis, monkeypatch):
+    """Also in parts, and with what is written in another way in JSON."""
+    monkeypatch.setattr(module, "LONGEST", 2)
+    groups = ["\0", 'a"\\', "ü😀", "\0", "\x01"]
+    await insert(redis, *(make_timer(group=group) for group in groups))
+    found = {count.group: count.timers for count in await redis.count("default")}
+    assert found == {"\0": 2, 'a"\\': 1, "ü😀": 1, "\x01": 1}
 
 
 async def test_what_the_user_asked_for_is_written_once(redis, redis_url):

@@ -40,7 +40,9 @@ async def test_a_write_that_was_done_is_read_again(redis_url):
         claim = claim_of(timer)
         assert await fails(store.apply([claim])) is StoreUnavailable
         assert await store.get([timer.id]) == [claim.new]
-        assert proxy.dropped == 2
+        assert await fails(store.remove([claim.new])) is StoreUnavailable
+        assert await store.get([timer.id]) == [None]
+        assert proxy.dropped == 3
         await store.close()
 
 

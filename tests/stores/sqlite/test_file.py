@@ -8,13 +8,15 @@ import sys
 
 import pytest
 
-from duetime import ids
+from duetime import ids, model
 from duetime.errors import ConfigurationError, StoreUnavailable
+from duetime.model import Status
+from duetime.stores import Change
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.schema import Migration, migrations
 from duetime.stores.sqlite import file
 from duetime.stores.sqlite.store import SqliteStore
-from tests.factories import claim_of, insert, make_timer
+from tests.factories import NOW, claim_of, insert, make_timer, with_spec
 
 KNOWN = migrations("sqlite")
 
@@ -71,15 +73,7 @@ async def test_readers_cannot_write(sqlite):
 async def test_timers_of_the_first_schema_go_on(database):
     """A file from before timers had a weight is brought up to date, with all that is in it."""
     timer = make_timer()
-    old = dict(zip(COLUMNS, to_columns(timer), strict=True))
-    del old["weight"]
-    names = ", ".join(f'"{name}"' for name in old)
-    connection = sqlite3.connect(database, isolation_level=None)
-    file.migrate(connection, database, KNOWN[:1])
-    connection.execute(
-        f"INSERT INTO timers ({names}) VALUES ({', '.join('?' * len(old))})", list(old.values())
-    )
-    connection.close()
+    write_old(database, KNOWN[:1], [timer], without={"weight", "drop_at"})
     store = SqliteStore(database)
     await store.migrate()
     assert await store.get([timer.id]) == [timer]
@@ -90,11 +84,44 @@ async def test_timers_of_the_first_schema_go_on(database):
     await store.close()
 
 
+async def test_timers_from_before_they_had_a_retention_go_on(database):
+    """Finished ones are dropped as usual, and whoever is given one by then is kept by it."""
+    finished = make_timer(status=Status.COMPLETED, wake_at=None)
+    pending = make_timer()
+    write_old(database, KNOWN[:3], [finished, pending], without={"drop_at"})
+    store = SqliteStore(database)
+    await store.migrate()
+    assert await store.get([finished.id, pending.id]) == [finished, pending]
+    kept = with_spec(pending, retention=5_000)
+    assert await store.apply([Change(pending, kept)]) == [True]
+    assert await store.apply([Change(kept, model.cancel(kept, NOW))]) == [True]
+    assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
+    assert await store.drop_outlived(ids.ALL_SHARDS, NOW + 5_000, 10) == 1
+    await store.close()
+
+
+def write_old(database, steps, timers, *, without):
+    """A file with these steps of the schema only, and timers in it."""
+    connection = sqlite3.connect(database, isolation_level=None)
+    file.migrate(connection, database, steps)
+    for timer in timers:
+        row = dict(zip(COLUMNS, to_columns(timer), strict=True))
+        names = [name for name in row if name not in without]
+        columns = ", ".join(f'"{name}"' for name in names)
+        connection.execute(
+            f"INSERT INTO timers ({columns}) VALUES ({', '.join('?' * len(names))})",
+            [row[name] for name in names],
+        )
+    connection.close()
+
+
 async def test_all_tables_are_strict(sqlite, database):
     """SQLite checks the type of every value."""
     rows = query(database, "SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
     tables = {name: strict for name, strict in rows if not name.startswith("sqlite_")}
-    assert set(tables) == {"timers", "tags", "attempts", "events", "records", "schema_history"}
+    assert set(tables) == {
+        *("timers", "tags", "attempts", "events", "records", "audit_lines", "schema_history")
+    }
     assert all(tables.values())
 
 

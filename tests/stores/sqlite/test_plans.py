@@ -72,6 +72,31 @@ HOT = {
         writes.purging(SOME),
         "timers USING INDEX timers_finished (updated_at<?)",
     ),
+    "end with a retention of its own": (
+        writes._updating(writes._ENDED)(2),
+        "timers USING INDEX sqlite_autoindex_timers_1 (id=?)",
+    ),
+    "drop outlived in all shards": (
+        writes.outliving(None),
+        "timers USING INDEX timers_outlived (drop_at<?)",
+    ),
+    "drop outlived in some shards": (
+        writes.outliving(SOME),
+        "timers USING INDEX timers_outlived (drop_at<?)",
+    ),
+    "count": (reads.COUNTING, "timers USING INDEX sqlite_autoindex_timers_2 (tenant=?)"),
+    "lines": (
+        reads.reading_lines(descending=False),
+        "audit_lines USING PRIMARY KEY (tenant=? AND id>?)",
+    ),
+    "lines, newest first": (
+        reads.reading_lines(descending=True),
+        "audit_lines USING PRIMARY KEY (tenant=? AND id<?)",
+    ),
+    "drop lines": (
+        writes.DROPPING_LINES,
+        "audit_lines USING COVERING INDEX audit_lines_id (id<?)",
+    ),
     "attempts": (reads.READING_ATTEMPTS, "attempts USING PRIMARY KEY (timer=? AND (occurrence"),
     "events in all shards": (reads.reading_events(None), "events USING PRIMARY KEY (id>?)"),
     "events in some shards": (reads.reading_events(SOME), "events USING PRIMARY KEY (id>?)"),
@@ -91,7 +116,7 @@ HOT = {
     "drop events": (writes._dropping("events", "id"), "events USING PRIMARY KEY (id=?)"),
 }
 
-TABLES = ("timers", "tags", "attempts", "events", "records")
+TABLES = ("timers", "tags", "attempts", "events", "records", "audit_lines")
 
 
 def assert_searches(lines, expected):

@@ -12,6 +12,7 @@
 | `shards.py` | which shards hold anything, and where what is due begins in them |
 | `floors.py` | raises that beginning, past what is dead |
 | `writes.py`, `reads.py`, `records.py` | changes, questions, and small documents |
+| `lines.py` | the lines of the audit |
 | `crowd.py` | one question to many shards |
 | `due_line.py` | what is due in one shard, as far as it was read |
 | `rounds.py` | how far a purge has come in each shard |

@@ -106,7 +106,7 @@ class Insertion:
         yield cql.NEW_KEY, (lives, timer.id, shard, self._key)
         if timer.wake_at is not None:
             yield _waking(timer, timer.wake_at, ground)
-        if timer.status in ENDED and self._retention is None:
+        if timer.status in ENDED and kept_for(timer, self._retention) is None:
             yield _finished(timer, shard)
         yield from _events(self._insert.events, shard)
 
@@ -140,8 +140,10 @@ class Revision:
     def _is_rewritten(self) -> bool:
         """Tell whether all is written: it was changed, or its time to live was."""
         old, new = self._change.old, self._change.new
+        if new.spec is not old.spec:
+            return True
         lives_otherwise = (old.status in ENDED) != (new.status in ENDED)
-        return new.spec is not old.spec or (self._retention is not None and lives_otherwise)
+        return lives_otherwise and kept_for(new, self._retention) is not None
 
     def steps(self, ground: Ground) -> Iterator[Step]:
         old, new, shard = self._change.old, self._change.new, ground.shard
@@ -153,7 +155,7 @@ class Revision:
         else:
             yield cql.MOVE, (new.version, state_of(new), shard, new.id, old.version)
         yield from self._due_steps(ground)
-        is_kept = new.status in ENDED and self._retention is None
+        is_kept = new.status in ENDED and kept_for(new, self._retention) is None
         if is_kept:
             yield _finished(new, shard)
         if old.status in ENDED and not (is_kept and old.updated_at == new.updated_at):
@@ -207,9 +209,9 @@ class Shelving:
 
 
 class Removal:
-    """A finished timer that is dropped, with its attempts, and its line among the finished ones."""
+    """A timer that is dropped, with its attempts, and its line among those that wake or ended."""
 
-    def __init__(self, timer: Ended) -> None:
+    def __init__(self, timer: Timer | Ended) -> None:
         self._timer = timer
 
     @property
@@ -224,7 +226,11 @@ class Removal:
         timer, shard = self._timer, ground.shard
         yield cql.DROP, (shard, timer.id, timer.version)
         yield cql.DELETE, (shard, KEY, 0, key_of(timer), 0)
-        yield cql.DELETE, (shard, FINISHED, timer.updated_at, timer.id, 0)
+        if timer.status in ENDED:
+            yield cql.DELETE, (shard, FINISHED, timer.updated_at, timer.id, 0)
+        if timer.wake_at is not None:
+            for kind in ground.kinds_of(Due(timer.wake_at, timer.id)):
+                yield cql.DELETE, (shard, kind, timer.wake_at, timer.id, 0)
         yield cql.DROP_LOG, (shard, timer.id)
 
     def has_lost(self, found: Found) -> bool:
@@ -278,9 +284,20 @@ def _events(events: Sequence[Event], shard: int) -> Iterator[Step]:
         yield cql.BODY, (0, to_json(event), shard, EVENT, 0, event.id, 0)
 
 
+def kept_for(timer: Timer, retention: Millis | None) -> Millis | None:
+    """For how long a timer is kept by its time to live once it has finished; None: it has none."""
+    own = timer.spec.retention
+    return retention if own is None else own
+
+
 def seconds_of(timer: Timer, retention: Millis | None) -> int:
     """For how long the rows of a timer live; 0 is for ever."""
-    if retention is None or timer.status not in ENDED:
+    return time_to_live(kept_for(timer, retention)) if timer.status in ENDED else 0
+
+
+def time_to_live(millis: Millis | None) -> int:
+    """The same for what is kept for so long; 0 also for what is longer than Cassandra can say."""
+    if millis is None:
         return 0
-    seconds = max(-(-retention // 1000), 1)
+    seconds = max(-(-millis // 1000), 1)
     return 0 if seconds > _MOST_SECONDS else seconds

@@ -2,14 +2,15 @@
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
-from duetime.stores import Due, Key, Page, Query, Waking
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Count, Due, Key, Page, Query, Waking
 from duetime.stores.cassandra.crowd import Crowd
 from duetime.stores.cassandra.cuts import Cuts
 from duetime.stores.cassandra.due_line import DueLine, read_lines
@@ -27,6 +28,7 @@ from duetime.stores.cassandra.rows import (
     key_of,
     number_of,
     to_attempts,
+    to_counted,
     to_ended,
     to_timer,
 )
@@ -44,6 +46,8 @@ AT_ONCE = 16  # reads under way; what they read may be big
 _LONGEST = 50  # timers in one answer
 _PORTION = 16 * 1024 * 1024  # bytes in a part of a scan, more or less
 _MOST_HEAVY = 4  # and heavy ones, which may have megabytes
+_COUNTED = 1_000  # timers of a shard that are counted at once,
+_COUNTED_SHARDS = 8  # and shards
 _SHORTEST = 64  # lines that are read of a shard at least
 _LIFETIMES_AT_ONCE = 100
 _LINES_AT_ONCE = 200  # of a log
@@ -85,6 +89,7 @@ DOWNWARDS = (
     "ORDER BY kind DESC, at DESC, id DESC, n DESC PER PARTITION LIMIT ?"
 )
 EVENTS = f"SELECT shard, at, id, body FROM duetime.timers {_BETWEEN}"
+STATES = f"SELECT shard, at, id, state FROM duetime.timers {_BETWEEN}"
 ENDINGS = f"SELECT shard, at, id FROM duetime.timers {_BETWEEN}"
 
 _LAST = "~"  # behind every id
@@ -247,6 +252,21 @@ class Reads:
             if timers or is_last:
                 return Part(timers, is_last)
             rows = rest
+
+    async def count(self, tenant: str) -> list[Count]:
+        """How many timers a tenant has, found by reading along, without what they carry."""
+        found: Counter[tuple[str, Status]] = Counter()
+
+        async def read(shard: int) -> None:
+            stretch = self._stretch(STATES, TRUTH, shard, Due(0, ""), Due(0, _LAST))
+            while not stretch.is_over:
+                rows = await stretch.read(_COUNTED)
+                timers = (to_counted(state) for *_, state in rows if state is not None)
+                found.update((one.group, one.status) for one in timers if one.tenant == tenant)
+
+        for part in parts(list(await self._shards.read()), _COUNTED_SHARDS):
+            await asyncio.gather(*map(read, part))
+        return [Count(group, status, timers) for (group, status), timers in found.items()]
 
     # The rest ---------------------------------------------------------------------------------
 

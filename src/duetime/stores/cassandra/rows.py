@@ -56,7 +56,7 @@ def to_timer(state: str, spec: str) -> Timer:
 
 
 class Ended(NamedTuple):
-    """What a purge needs to know of a timer."""
+    """What a purge needs to know of a timer that has finished."""
 
     id: str
     tenant: str
@@ -64,6 +64,7 @@ class Ended(NamedTuple):
     timer_id: str
     version: int
     status: Status
+    wake_at: Millis | None
     updated_at: Millis
 
     @property
@@ -74,7 +75,26 @@ class Ended(NamedTuple):
 def to_ended(state: str) -> Ended:
     """The same of a truth row, without what the user asked for."""
     scalars, _ = _decode_state(state)
-    return Ended(*scalars[:6], updated_at=scalars[9])
+    return Ended(*scalars[:6], wake_at=scalars[7], updated_at=scalars[9])
+
+
+class Counted(msgspec.Struct, frozen=True, array_like=True):
+    """What counting needs to know of a timer: how its SCALARS begin."""
+
+    id: str
+    tenant: str
+    group: str
+    timer_id: str
+    version: int
+    status: Status
+
+
+_decode_counted = msgspec.json.Decoder(tuple[Counted, msgspec.Raw]).decode
+
+
+def to_counted(state: str) -> Counted:
+    """The same of a truth row; the rest is not decoded."""
+    return _decode_counted(state)[0]
 
 
 def key_of(timer: Timer | Key | Ended) -> str:

@@ -9,13 +9,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.errors import translated
 from duetime.stores.cassandra.lanes import Lanes
+from duetime.stores.cassandra.lines import Lines
 from duetime.stores.cassandra.reads import Reads
 from duetime.stores.cassandra.records import QUICK_WITHIN, Records
 from duetime.stores.cassandra.schema import migrate
@@ -79,9 +81,15 @@ class CassandraStore(BaseStore):
     ) -> list[Waking]:
         return await self._do(lambda rooms: rooms.reads.due(shards, after, before, limit))
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        return await self._do(lambda rooms: rooms.writes.remove(timers))
+
     async def search(self, query: Query) -> Page:
         self.traits.check(query)
         return await self._do(lambda rooms: rooms.reads.search(query))
+
+    async def count(self, tenant: str) -> list[Count]:
+        return await self._do(lambda rooms: rooms.reads.count(tenant))
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         return await self._do(lambda rooms: rooms.reads.scan(after, limit))
@@ -106,6 +114,24 @@ class CassandraStore(BaseStore):
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._do(lambda rooms: rooms.writes.purge(shards, before, limit))
 
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:  # noqa: ARG002 - Cassandra does it
+        self._check_open()
+        return 0
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:
+        await self._do(lambda rooms: rooms.lines.write(lines, keep_for))
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        return await self._do(
+            lambda rooms: rooms.lines.read(tenant, after, limit, descending=descending)
+        )
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:  # noqa: ARG002 - Cassandra does it
+        self._check_open()
+        return 0
+
     async def _do(self, work: Callable[["_Rooms"], Awaitable[T]]) -> T:
         self._check_open()
         with translated():
@@ -120,6 +146,7 @@ class _Rooms(NamedTuple):
     reads: Reads
     writes: Writes
     records: Records
+    lines: Lines
 
     @classmethod
     async def opened(
@@ -133,11 +160,12 @@ class _Rooms(NamedTuple):
         reads = Reads(session, shards, lanes)
         writes = Writes(session, shards, lanes, reads, retention)
         records = Records(Session(quick, address.keyspace, QUICK_WITHIN))
-        return cls(drivers, lanes, reads, writes, records)
+        return cls(drivers, lanes, reads, writes, records, Lines(session))
 
     async def close(self) -> None:
         """Let go of every connection, after the writes under way have ended."""
         await self.lanes.idle()
+        await self.lines.idle()
         for driver in self.drivers:
             await asyncio.to_thread(driver.cluster.shutdown)
 

@@ -15,6 +15,7 @@ from duetime.stores.cassandra.pieces import (
     Removal,
     Revision,
     attempt_step,
+    kept_for,
     seconds_of,
 )
 from duetime.stores.cassandra.reads import Reads
@@ -97,7 +98,8 @@ class Writes:
         # One that is under way has no line yet; it gets one by this change, if at all.
         tried = progress.attempt - (change.old.status is Status.EXECUTING)
         is_first = progress.occurrence == 1 and tried <= 0
-        return self._retention is not None and change.new.status in ENDED and not is_first
+        ends = change.new.status in ENDED and kept_for(change.new, self._retention) is not None
+        return ends and not is_first
 
     async def _logs(self, timers: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
         """Of each of these timers, the lines of its log that nothing ends yet."""
@@ -118,6 +120,10 @@ class Writes:
                 for part in parts(own, _EVENTS_AT_ONCE)
             ]
         )
+
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        """Compare and drop: tell for each timer whether it was."""
+        return await self._lanes.write([(timer.shard, Removal(timer)) for timer in timers])
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers that no time to live ends; how many."""

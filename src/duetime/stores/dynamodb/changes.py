@@ -88,7 +88,8 @@ class Changes:
         verdict = await self._write(change, mark, is_full=False)
         if change.attempt is not None and (full := _full(verdict, change)):
             moving = items.attempts_in(full)
-            await batches.put(self._calls, map(self._expiry.log_line, moving))
+            lines = [self._expiry.log_line(change.new, line) for line in moving]
+            await batches.put(self._calls, lines)
             verdict = await self._write(change, mark, is_full=True)
         if _is_ours(verdict, change, mark):
             return True
@@ -131,7 +132,7 @@ class Changes:
         if new.spec is not change.old.spec:
             content = Content(new).attribute
             values |= content
-            gone.append("b" if "h" in content else "h")
+            gone += [name for name in ("b", "h", "t") if name not in content]
         settings = [f"{name} = :{name}" for name in values]
         condition = "v = :old"
         parameters: Item = {":old": integer(change.old.version)}

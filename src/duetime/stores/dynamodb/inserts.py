@@ -48,6 +48,7 @@ class Inserts:
                 answers[place] = owners.get(insert.timer.id)
             for (place, _), timer in zip(free, found, strict=True):
                 answers[place] = timer
+            await self._expiry.begin(insert.timer for insert in chosen)
         return answers
 
     async def _moved_in(self, inserts: Sequence[Insert]) -> dict[str, Timer]:
@@ -64,7 +65,11 @@ class Inserts:
             for part in beside.parts(insert.timer)
         ]
         await beside.keep(self._calls, contents, self._width)
-        logs = (self._expiry.log_line(line) for insert in inserts for line in insert.attempts)
+        logs = (
+            self._expiry.log_line(insert.timer, line)
+            for insert in inserts
+            for line in insert.attempts
+        )
         await batches.put(self._calls, logs)
 
     async def _insert(self, insert: Insert) -> Timer | None:

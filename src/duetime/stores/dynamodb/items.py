@@ -8,6 +8,7 @@ Every byte is paid for, the names of attributes too, so these are of one letter:
 | `w` | the place in the due index; an item without one is not in the index |
 | `r` | all that the engine changes, as JSON |
 | `b`, or `h` | what the user asked for, as JSON; or how its parts are called, if it is heavy |
+| `t` | how long it is kept when it has finished, where that is not as usual |
 | `a` | the newest attempts, as JSON |
 | `i`, `k` | the id, where the place does not say it; where the timer with this id lies |
 | `m` | the mark of the write that made the item what it is |
@@ -67,15 +68,20 @@ class Content:
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer.id
+        self._retention = timer.spec.retention
         self.encoded = _encode(timer.spec)
         self.is_heavy = len(self.encoded) > LIGHT
 
     @property
     def attribute(self) -> Item:
-        """What the item of the timer says of it."""
+        """What the item of the timer says of it.
+
+        Its retention stands alone, for those who would not read a content that lies beside.
+        """
+        own = {} if self._retention is None else {"t": integer(self._retention)}
         if not self.is_heavy:
-            return {"b": text(self.encoded.decode())}
-        return {"h": text(f"{self._digest}.{len(list(self._cut()))}")}
+            return {"b": text(self.encoded.decode()), **own}
+        return {"h": text(f"{self._digest}.{len(list(self._cut()))}"), **own}
 
     def parts(self, version: int) -> Iterator[Item]:
         """The items beside the timer's, none if it is light."""
@@ -189,6 +195,21 @@ def to_timer(item: Item, content: str | None = None) -> Timer:
 def updated_at(item: Item) -> Millis:
     """When the timer of an item was last changed."""
     return _decode_state(item["r"]["S"]).updated_at
+
+
+def retention_of(item: Item) -> Millis | None:
+    """How long the timer of an item is kept when it has finished, if it says so itself."""
+    return int(item["t"]["N"]) if "t" in item else None
+
+
+def beginning_of(tenant: str) -> str:
+    """How the state of every timer of a tenant begins, by which a filter knows them."""
+    return f"[{_encode(tenant).decode()},"
+
+
+def group_of(item: Item) -> str:
+    """The group of the timer of an item."""
+    return _decode_state(item["r"]["S"]).group
 
 
 def version_of(item: Item) -> int:

@@ -9,11 +9,14 @@
 | `e01f` | an event's id | an event |
 | `shards` | `01f` | that the shard is in use |
 | `records` | kind and name | a document |
+| `l0020254.3.acme`, a part of a tenant's day | an id | a line of the audit |
+| `days.acme`, a tenant | `0020254` | that there are lines of this day |
 """
 
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from duetime import ids
 from duetime.clock import Millis
 from duetime.model import Timer
 
@@ -21,6 +24,8 @@ SHARDS = "shards"
 RECORDS = "records"
 BEHIND_IDS = "g"  # ids are of 0-9 and a-f
 
+_DAY_PARTS = 4
+_DAY: Millis = 86_400_000
 _LAST_MILLIS = 10**15 - 1  # fifteen digits
 
 
@@ -83,6 +88,41 @@ def of_attempt(timer: str, occurrence: int, attempt: int) -> Place:
 def of_part(timer: str, digest: str, number: int) -> Place:
     """Where a part of a heavy content lies."""
     return Place(timer, f"s{digest}.{number:04d}")
+
+
+class Day(NamedTuple):
+    """A day of a tenant's, which lines of the audit belong to by their ids.
+
+    A partition may have 10 GB, and takes 1,000 lines a second. So there is one for each day, or
+    rather some, over which the lines are spread by the ends of their ids.
+    """
+
+    tenant: str
+    number: int  # since 1970
+
+    @classmethod
+    def of(cls, tenant: str, line: str) -> "Day":
+        """The day on which a line of a tenant's was made."""
+        return cls(tenant, ids.time_of(line) // _DAY)
+
+    @property
+    def ends_at(self) -> Millis:
+        """When no more lines are made that belong there."""
+        return (self.number + 1) * _DAY
+
+    @property
+    def in_list(self) -> Place:
+        """Where the list of a tenant's days has it."""
+        return Place(f"days.{self.tenant}", f"{self.number:07d}")
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions of its lines."""
+        return [f"l{self.number:07d}.{part}.{self.tenant}" for part in range(_DAY_PARTS)]
+
+    def of_line(self, line: str) -> Place:
+        """Where a line lies."""
+        return Place(self.partitions[int(line[-2:], 16) % _DAY_PARTS], line)
 
 
 def of_event(shard: int, id_: str) -> Place:

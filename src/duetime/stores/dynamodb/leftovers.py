@@ -91,7 +91,7 @@ class Leftovers:
 
     async def _date_timer(self, owners: dict[str, Item], now: Millis, timer: Item) -> None:
         """Tell a finished timer when to go, unless it has changed since it was seen."""
-        date = self._expiry.at(items.updated_at(timer), now)
+        date = self._expiry.at(items.updated_at(timer), items.retention_of(timer), now)
         verdict = await self._date(Place.of(timer), date, "m = :m", {":m": timer["m"]})
         known = {**timer, "x": date} if verdict.is_written else verdict.found
         if known and known.get("m") == timer["m"]:
@@ -105,7 +105,7 @@ class Leftovers:
 
     async def _date_line(self, item: Item, now: Millis) -> bool:
         line = items.to_attempt(item["pk"]["S"], item["b"]["S"])
-        date = self._expiry.at(line.finished_at, now)
+        date = self._expiry.at(line.finished_at, now=now)
         verdict = await self._date(Place.of(item), date, "attribute_exists(pk)", {})
         return verdict.is_written
 

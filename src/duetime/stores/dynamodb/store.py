@@ -10,10 +10,11 @@ from collections.abc import Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis, SystemClock
 from duetime.errors import StoreUnavailable
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.dynamodb import attempts, events, records
 from duetime.stores.dynamodb.address import Address
@@ -22,6 +23,8 @@ from duetime.stores.dynamodb.changes import Changes
 from duetime.stores.dynamodb.due import DueIndex
 from duetime.stores.dynamodb.expiry import Expiry
 from duetime.stores.dynamodb.inserts import Inserts
+from duetime.stores.dynamodb.lines import Lines
+from duetime.stores.dynamodb.removals import Removals
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.sweep import Sweep
 from duetime.stores.dynamodb.table import Table
@@ -65,11 +68,13 @@ class DynamoStore(BaseStore):
         self._table = Table(wire, address, drops=retention is not None, must_exist=must_exist)
         self._timers = Timers(self._calls)
         self._shards = Shards(self._calls)
-        expiry = Expiry(self._calls, retention, size)
+        expiry = Expiry(self._calls, retention, size, self._table.let_drop)
         self._inserts = Inserts(self._calls, self._timers, self._shards, expiry, size)
         self._changes = Changes(self._calls, expiry, size)
         self._due = DueIndex(self._calls, self._timers)
-        self._walks = Walks(self._calls, self._timers, self._shards, size)
+        self._removals = Removals(self._calls, size)
+        self._walks = Walks(self._calls, self._timers, self._shards, self._removals, size)
+        self._lines = Lines(self._calls, self._table.let_drop)
         sweeping = Calls(wire, address.table, within=SWEEP_WITHIN, answer_within=ANSWER_WITHIN)
         self._sweep = Sweep(sweeping, self._quick, expiry, SystemClock())
         self._retention = retention
@@ -114,10 +119,17 @@ class DynamoStore(BaseStore):
         self._check_open()
         return await self._due.read(await self._shards.in_use(shards), after, before, limit)
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        return await self._to_its_end(self._removals.remove(timers))
+
     async def search(self, query: Query) -> Page:
         self.traits.check(query)
         self._check_open()
         return await self._walks.search(query)
+
+    async def count(self, tenant: str) -> list[Count]:
+        self._check_open()
+        return await self._walks.count(tenant)
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         self._check_open()
@@ -155,6 +167,23 @@ class DynamoStore(BaseStore):
             return 0
         now = before + self._retention  # it is asked with the retention it was opened with
         return await self._to_its_end(self._sweep.step(now, limit))
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:  # noqa: ARG002 - DynamoDB does it
+        self._check_open()
+        return 0
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:
+        await self._to_its_end(self._lines.write(lines, keep_for))
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        self._check_open()
+        return await self._lines.read(tenant, after, limit, descending=descending)
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:  # noqa: ARG002 - DynamoDB does it
+        self._check_open()
+        return 0
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Write to the end, also if whoever asked for it is gone."""

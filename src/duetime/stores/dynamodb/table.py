@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 from duetime.errors import ConfigurationError, StoreUnavailable
@@ -58,6 +59,7 @@ class Table:
         self._address = address
         self._must_exist = must_exist  # whether it is taken as it is, and never made
         self._drops = drops  # whether it is to drop what is past its time
+        self._is_settled = False  # whether it does, or cannot be brought to it
 
     async def migrate(self) -> bool:
         """Return once the table is there as it must be, and tell whether this has made it.
@@ -86,7 +88,22 @@ class Table:
         _check(found)
         if self._drops and not self._must_exist:
             await self._let_drop()
+            self._is_settled = True
         return is_made
+
+    async def let_drop(self) -> None:
+        """See to it that the table drops what is past its time, though nobody asked at opening.
+
+        Whoever needs that has written already, or is about to. So it fails in silence: what has a
+        date goes as soon as somebody has turned it on, and without the right to it nobody tries
+        again.
+        """
+        if self._is_settled:
+            return
+        with suppress(Lost, Refused):  # the next who needs it tries again
+            with suppress(ConfigurationError):
+                await self._let_drop()
+            self._is_settled = True
 
     async def _described(self) -> Answer | None:
         try:

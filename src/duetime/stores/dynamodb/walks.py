@@ -1,34 +1,40 @@
-"""Walks through whole shards: for lists, for moving house, and for dropping what is finished."""
+"""Walks through whole shards: for lists, counts, moving house, and dropping what is finished."""
 
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections import Counter
+from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Timer
-from duetime.stores import Page, Query
-from duetime.stores.dynamodb import batches, items, keys
+from duetime.model import Status, Timer
+from duetime.stores import Count, Page, Query
+from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.at_once import each
-from duetime.stores.dynamodb.calls import Calls, Item
+from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.items import FINISHED_VALUES, text
-from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
+from duetime.stores.dynamodb.removals import Removals
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
-from duetime.stores.portions import portions
+from duetime.stores.portions import parts, portions
 from duetime.stores.walking import Part, scan_shards, walk
 
 _SHORTEST = 200  # items that are looked at in one page, if there are so many
+_COUNTED_AT_ONCE = 16  # shards
 _PORTION = 16 * 1024 * 1024  # bytes of timers that are read at once, more or less
 
 
 class Walks:
     """Reads shards in the order of ids."""
 
-    def __init__(self, calls: Calls, timers: Timers, shards: Shards, width: int) -> None:
+    def __init__(
+        self, calls: Calls, timers: Timers, shards: Shards, removals: Removals, width: int
+    ) -> None:
         self._calls = calls
         self._timers = timers
         self._shards = shards
+        self._removals = removals
         self._width = width
 
     async def search(self, query: Query) -> Page:
@@ -72,6 +78,31 @@ class Walks:
                     return Part([timer for timer in ordered if timer is not None], is_last=False)
         return Part([], is_last=True)
 
+    async def count(self, tenant: str) -> list[Count]:
+        """How many timers a tenant has in each group and status; it reads along, too."""
+        found: Counter[tuple[str, str]] = Counter()
+        # Not all shards as one batch, which ends after a while, however many timers there are.
+        for some in parts(await self._shards.in_use(ids.ALL_SHARDS), _COUNTED_AT_ONCE):
+            for of_shard in await each(some, partial(self._count, tenant), len(some)):
+                found += of_shard
+        return [Count(group, Status(status), timers) for (group, status), timers in found.items()]
+
+    async def _count(self, tenant: str, shard: int) -> Counter[tuple[str, str]]:
+        found: Counter[tuple[str, str]] = Counter()
+        async for page in pages(
+            self._calls,
+            None,
+            KeyConditionExpression="pk = :pk",
+            FilterExpression="begins_with(r, :tenant)",  # the others do not leave DynamoDB
+            ProjectionExpression="s, r",
+            ExpressionAttributeValues={
+                ":pk": text(keys.partition_of(shard)),
+                ":tenant": text(items.beginning_of(tenant)),
+            },
+        ):
+            found.update((items.group_of(item), item["s"]["S"]) for item in page)
+        return found
+
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers; it reads through whole shards, since no index knows them."""
         dropped = 0
@@ -80,42 +111,15 @@ class Walks:
                 self._calls,
                 None,
                 KeyConditionExpression="pk = :pk",
-                FilterExpression=f"s IN ({', '.join(FINISHED_VALUES)})",
+                # Those with a retention of their own have been told when to go.
+                FilterExpression=f"s IN ({', '.join(FINISHED_VALUES)}) AND attribute_not_exists(t)",
                 ExpressionAttributeValues={
                     ":pk": text(keys.partition_of(shard)),
                     **FINISHED_VALUES,
                 },
             ):
                 old = [item for item in page if items.updated_at(item) < before]
-                dropped += sum(await each(old[: limit - dropped], self._drop, self._width))
+                dropped += sum(await each(old[: limit - dropped], self._removals.drop, self._width))
                 if dropped >= limit:
                     return dropped
         return dropped
-
-    async def _drop(self, item: Item) -> bool:
-        """Drop a timer unless it has changed, and then what lies beside it."""
-        verdict = await self._calls.write(
-            "DeleteItem",
-            Key=Place.of(item).key,
-            ConditionExpression="m = :m",  # no other timer has had this mark, nor will have
-            ExpressionAttributeValues={":m": item["m"]},
-        )
-        # After a lost answer: it is gone, as was asked.
-        if not (verdict.is_written or (verdict.was_in_doubt and verdict.found is None)):
-            return False
-        id_ = items.id_of(item)
-        beside = [place async for page in self._beside(id_) for place in page]
-        if "i" in item:
-            beside.append(keys.of_id(ids.shard_of(id_), id_))
-        await batches.remove(self._calls, beside)
-        return True
-
-    async def _beside(self, id_: str) -> AsyncIterator[Iterable[Place]]:
-        async for page in pages(
-            self._calls,
-            None,
-            KeyConditionExpression="pk = :pk",
-            ProjectionExpression="pk, sk",
-            ExpressionAttributeValues={":pk": text(id_)},
-        ):
-            yield map(Place.of, page)

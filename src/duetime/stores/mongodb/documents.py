@@ -102,6 +102,7 @@ def to_document(insert: Insert) -> Document:
         **_moving(timer),
         **_asked_for(timer),
         "has_log": bool(insert.attempts) or None,
+        "drop_at": timer.drop_at,
     }
     return {name: value for name, value in document.items() if value is not None}
 
@@ -111,6 +112,8 @@ def to_update(change: Change) -> Document:
     fields = _moving(change.new)
     if change.is_rewriting:
         fields |= _asked_for(change.new)
+    if change.new.drop_at != change.old.drop_at:
+        fields["drop_at"] = change.new.drop_at
     put = {name: value for name, value in fields.items() if value is not None}
     update: Document = {"$set": put}
     if len(put) < len(fields):

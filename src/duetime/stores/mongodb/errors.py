@@ -14,6 +14,8 @@ from duetime.stores.translation import translating
 
 ENGINE_ERRORS = (PyMongoError, BSONError, OSError, TimeoutError, EOFError, OverflowError)
 
+DUPLICATE_KEY = 11000
+
 # What the most frequent ones mean, in words that say what to do. By the server's code.
 _MEANINGS = {
     13: "this user of the database may not do that",
@@ -43,6 +45,14 @@ def meaning(error: BaseException) -> str:
     if getattr(error, "timeout", False) or isinstance(error, TimeoutError):
         return "no answer in time"
     return _first_line(error)
+
+
+def losers(error: BulkWriteError, code: int) -> set[int]:
+    """The places in a batch of those that were refused for this, if that is all that went wrong."""
+    failures = error.details["writeErrors"]
+    if error.details["writeConcernErrors"] or any(each["code"] != code for each in failures):
+        raise error
+    return {each["index"] for each in failures}
 
 
 def was_never_sent(error: BaseException) -> bool:

@@ -20,6 +20,7 @@ from duetime.stores.schema import check_not_newer, check_steps
 
 HISTORY = "schema_history"
 GRAVES = "graves"  # of timers that are gone, whose log is not yet
+LINES = "audit_lines"
 
 # Seconds that a step of the schema may take.
 MIGRATE_WITHIN = 600.0
@@ -65,6 +66,11 @@ TIMERS = [
 ]
 
 
+# What may be dropped: those who are kept as usual by when they finished, for whom ``drop_at`` is
+# null, and then the others by that. One index for both, so that a timer has one entry, as before.
+DROP = _index("drop", "drop_at", "updated_at", **_where(status={"$in": _FINISHED}))
+
+
 class Step(NamedTuple):
     """A step of the schema."""
 
@@ -93,9 +99,13 @@ async def _create(database: Database, name: str, **options: Any) -> None:
 
 async def _key_in_shard(database: Database) -> None:
     """There is always one of the two indexes that keeps keys unique."""
-    await database["timers"].create_indexes([SHARD_KEY])
+    await _replace_index(database, "key", SHARD_KEY)
+
+
+async def _replace_index(database: Database, old: str, new: IndexModel) -> None:
+    await database["timers"].create_indexes([new])
     try:
-        await database["timers"].drop_index("key")
+        await database["timers"].drop_index(old)
     except OperationFailure as error:
         if error.code != _NO_SUCH_INDEX:
             raise
@@ -105,10 +115,21 @@ async def _graves(database: Database) -> None:
     await _create(database, GRAVES)
 
 
+async def _own_retention(database: Database) -> None:
+    """No timer has one yet: all go on in the new index as they were in the old one."""
+    await _replace_index(database, "finished", DROP)
+
+
+async def _lines(database: Database) -> None:
+    await database[LINES].create_indexes([_index("tenant", "tenant", "_id")])
+
+
 STEPS = [
     Step(1, "first", 1, _first),
     Step(2, "key_in_shard", 2, _key_in_shard),
     Step(3, "graves", 2, _graves),
+    Step(4, "own_retention", 4, _own_retention),  # older programs purge by the index that is gone
+    Step(5, "lines", 4, _lines),
 ]
 
 

@@ -5,16 +5,20 @@ have connections to themselves, so that a node that is busy does not pass for de
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
 import pymongo
+from bson.binary import Binary
 from bson.timestamp import Timestamp
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.errors import Unanswered, not_known
-from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.barrier import Barrier
@@ -28,15 +32,19 @@ from duetime.stores.mongodb.connection import (
     database_of,
     searches_at_once,
 )
+from duetime.stores.mongodb.counting import Counting
 from duetime.stores.mongodb.errors import ENGINE_ERRORS, meaning, translated, was_never_sent
 from duetime.stores.mongodb.fate import settle
+from duetime.stores.mongodb.graves import Graves
 from duetime.stores.mongodb.lane import MARGIN, Lane
+from duetime.stores.mongodb.lines import Lines
 from duetime.stores.mongodb.lists import Lists
 from duetime.stores.mongodb.news import Listener, documents, news_of
 from duetime.stores.mongodb.numbering import noting_unnumbered
 from duetime.stores.mongodb.purging import Purging
 from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.records import Records
+from duetime.stores.mongodb.removing import Removing
 from duetime.stores.mongodb.schema import STEPS, migrate
 from duetime.stores.mongodb.traits import TRAITS
 from duetime.stores.mongodb.writes import Writes
@@ -53,6 +61,9 @@ class _Opened(NamedTuple):
     writes: Writes
     records: Records
     purging: Purging
+    removing: Removing
+    counting: Counting
+    lines: Lines
 
 
 class MongodbStore(BaseStore):
@@ -83,14 +94,17 @@ class MongodbStore(BaseStore):
                 self._client = connect(self._address)
             database = database_of(self._client, self._address)
             await migrate(database, STEPS, must_exist=self._must_exist)
-        reads = Reads(database)
+        reads, graves = Reads(database), Graves(database)
         self._opened = _Opened(
             database,
             reads,
             Lists(database),
-            Writes(database, reads),
+            Writes(database, reads, graves),
             Records(database),
-            Purging(database),
+            Purging(database, graves),
+            Removing(database, graves),
+            Counting(database),
+            Lines(database),
         )
         self._listener.open(news_of(database))
 
@@ -123,6 +137,10 @@ class MongodbStore(BaseStore):
         writes = self._inside.writes
         return await self._write(lambda session: writes.apply(session, changes))
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        removing = self._inside.removing
+        return await self._write(lambda session: removing.remove(session, timers))
+
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
@@ -132,6 +150,18 @@ class MongodbStore(BaseStore):
     async def search(self, query: Query) -> Page:
         lists = self._inside.lists
         return await self._searching.run(lambda: lists.search(query))
+
+    async def count(self, tenant: str) -> list[Count]:
+        """In pieces, between which others get their turn."""
+        counting = self._inside.counting
+        found: Counter[tuple[str, Status]] = Counter()
+        end: Binary | None = None
+        while True:
+            piece, end = await self._searching.run(partial(counting.count, tenant, end))
+            for group, status, timers in piece:
+                found[group, status] += timers
+            if end is None:
+                return [Count(group, status, timers) for (group, status), timers in found.items()]
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         reads = self._inside.reads
@@ -164,6 +194,24 @@ class MongodbStore(BaseStore):
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         purging = self._inside.purging
         return await self._lane.run(lambda: purging.purge(sorted(shards), before, limit))
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        purging = self._inside.purging
+        return await self._lane.run(lambda: purging.drop_outlived(sorted(shards), now, limit))
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:  # noqa: ARG002 - it keeps them
+        kept = self._inside.lines
+        await self._lane.run(lambda: kept.write(lines))
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        kept = self._inside.lines
+        return await self._lane.run(lambda: kept.read(tenant, after, limit, descending=descending))
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        kept = self._inside.lines
+        return await self._lane.run(lambda: kept.drop(before, limit))
 
     async def announce(self, news: News) -> None:
         collection = news_of(self._inside.database)

@@ -9,6 +9,7 @@ from pymongo.errors import BulkWriteError, PyMongoError
 from pymongo.read_concern import ReadConcern
 
 from duetime.stores.mongodb.connection import DURABLE, Session
+from duetime.stores.mongodb.errors import DUPLICATE_KEY
 
 T = TypeVar("T")
 
@@ -17,7 +18,6 @@ _MOST_TRIES = 30
 _PAUSE = 0.1
 
 _LOST_A_RACE = "TransientTransactionError"
-_DUPLICATE_KEY = 11000
 
 
 async def in_transaction(session: Session, work: Callable[[], Awaitable[T]]) -> T:
@@ -39,4 +39,4 @@ def _is_taken(error: PyMongoError) -> bool:
     """Tell whether a key or an id was taken by another, after it was found free."""
     if not isinstance(error, BulkWriteError):
         return False
-    return any(each["code"] == _DUPLICATE_KEY for each in error.details["writeErrors"])
+    return any(each["code"] == DUPLICATE_KEY for each in error.details["writeErrors"])

@@ -30,8 +30,9 @@ from duetime.stores.mongodb.documents import (
     to_line,
     to_update,
 )
+from duetime.stores.mongodb.errors import DUPLICATE_KEY, losers
+from duetime.stores.mongodb.graves import Graves
 from duetime.stores.mongodb.reads import Reads
-from duetime.stores.mongodb.schema import GRAVES
 from duetime.stores.mongodb.telling import Telling
 from duetime.stores.portions import parts
 from duetime.stores.waves import insert_waves, waves
@@ -45,7 +46,6 @@ MOST_LINES = 64
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 3
 
-_DUPLICATE_KEY = 11000
 _IMMUTABLE_FIELD = 66
 # An id that no timer has: to give it to a document that was asked for by another is an error.
 _REFUSED = {"_id": Binary(b"no such timer...", UUID_SUBTYPE)}
@@ -54,11 +54,11 @@ _REFUSED = {"_id": Binary(b"no such timer...", UUID_SUBTYPE)}
 class Writes:
     """The changes, written to one database."""
 
-    def __init__(self, database: Database, reads: Reads) -> None:
+    def __init__(self, database: Database, reads: Reads, graves: Graves) -> None:
         self._timers = database["timers"]
         self._attempts = database["attempts"]
         self._events = database["events"]
-        self._graves = database[GRAVES]
+        self._graves = graves
         self._reads = reads
         self._telling = Telling(database)
 
@@ -98,7 +98,7 @@ class Writes:
         try:
             await self._timers.insert_many(documents, ordered=False, session=session)
         except BulkWriteError as error:
-            lost = _losers(error, _DUPLICATE_KEY)
+            lost = losers(error, DUPLICATE_KEY)
         return {place for number, (place, _) in enumerate(placed) if number not in lost}
 
     # Changing ---------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Writes:
         try:
             await self._timers.bulk_write(requests, ordered=False, session=session)
         except BulkWriteError as error:
-            lost = _losers(error, _IMMUTABLE_FIELD)
+            lost = losers(error, _IMMUTABLE_FIELD)
             await self._bury_lines(session, [part[number][1] for number in lost])
         return [place for number, (place, _) in enumerate(part) if number not in lost]
 
@@ -189,12 +189,9 @@ class Writes:
         They may have been dropped since, with all that was theirs then.
         """
         owners = {to_id(change.old.id) for change in lost if _moves_lines(change)}
-        graves: list[ReplaceOne[Document]] = [
-            ReplaceOne({"_id": owner}, {}, upsert=True) for owner in owners
-        ]
-        if graves:
+        if owners:
             with suppress(PyMongoError):  # The changes that won are written all the same.
-                await self._graves.bulk_write(graves, session=session)
+                await self._graves.dig(session, owners)
 
     async def _log(self, session: Session, attempts: Sequence[Attempt]) -> None:
         """Write lines to documents of their own."""
@@ -218,14 +215,6 @@ class Writes:
         """Forget these events."""
         if known := known_ids(told):
             await self._events.delete_many({"_id": {"$in": known}})
-
-
-def _losers(error: BulkWriteError, code: int) -> set[int]:
-    """Who lost, if that is all that went wrong."""
-    failures = error.details["writeErrors"]
-    if error.details["writeConcernErrors"] or any(each["code"] != code for each in failures):
-        raise error
-    return {each["index"] for each in failures}
 
 
 def _moves_lines(change: Change) -> bool:

@@ -63,9 +63,9 @@ def listed(values: Iterable[str]) -> str:
     return f"({', '.join(values)})"
 
 
-def in_shards(shards: Collection[int]) -> str:
+def in_shards(shards: Collection[int], column: str = "shard") -> str:
     """The condition on the shard: a look at one bit, however many shards are asked for."""
     bits = shard_set(shards)
     if bits is None:
         return ""
-    return f" AND ORD(SUBSTR({data(bits)}, (shard >> 3) + 1, 1)) & (1 << (shard & 7))"
+    return f" AND ORD(SUBSTR({data(bits)}, ({column} >> 3) + 1, 1)) & (1 << ({column} & 7))"

@@ -32,6 +32,7 @@ ATTEMPT = (
     *("timer", "occurrence", "attempt", "started_at", "finished_at", "next_at"),
     *("node", "outcome"),
 )
+RETENTION = ("id", "drop_at", "shard", "version")
 
 # Whoever is there stays as he is, and is not counted.
 _OR_NOT = " ON DUPLICATE KEY UPDATE id = id"
@@ -48,8 +49,9 @@ def timer_row(timer: Timer) -> bytes:
 
 
 def state_row(timer: Timer) -> bytes:
-    """How far it has come."""
-    finished_at = timer.updated_at if timer.status in FINISHED else None
+    """How far it has come. Who has a retention of its own is not found by when it finished."""
+    is_kept_as_usual = timer.status in FINISHED and timer.spec.retention is None
+    finished_at = timer.updated_at if is_kept_as_usual else None
     return (
         f"({uuid(timer.id)},{number_or_null(timer.wake_at)},{timer.updated_at},"
         f"{number_or_null(timer.executed_at)},{number_or_null(finished_at)},{timer.version},"
@@ -81,6 +83,13 @@ def attempt_row(attempt: Attempt) -> bytes:
         f"{attempt.finished_at},{number_or_null(attempt.next_at)},{text(attempt.node)},"
         f"{text(to_json(attempt.outcome))})"
     ).encode()
+
+
+def retention_rows(timer: Timer) -> list[bytes]:
+    """Until when it is kept, if it has finished and says so itself."""
+    if timer.drop_at is None:
+        return []
+    return [f"({uuid(timer.id)},{timer.drop_at},{timer.shard},{timer.version})".encode()]
 
 
 def inserting_timers(rows: Sequence[bytes]) -> bytes:
@@ -137,6 +146,39 @@ def untagging(timers: Sequence[str]) -> list[bytes]:
     if not timers:
         return []
     return [f"DELETE FROM tags WHERE timer IN {listed(map(uuid, timers))}".encode()]
+
+
+def retaining(rows: Sequence[bytes], dialect: Dialect) -> list[bytes]:
+    """Retentions of timers' own; none is a statement less."""
+    if not rows:
+        return []
+    return [_inserting("retentions", RETENTION, rows) + dialect.upsert(RETENTION[1:]).encode()]
+
+
+def releasing(timers: Sequence[str]) -> list[bytes]:
+    """Take them away from timers that go on; no timer is a statement less."""
+    if not timers:
+        return []
+    return [f"DELETE FROM retentions WHERE id IN {listed(map(uuid, timers))}".encode()]
+
+
+def dropping(timers: Sequence[str]) -> list[bytes]:
+    """Drop timers whose states are locked, with all that is theirs; none is no statement."""
+    if not timers:
+        return []
+    theirs = listed(map(uuid, timers))
+    return [
+        f"DELETE FROM {table} WHERE {column} IN {theirs}".encode()
+        for table, column in (
+            *(("attempts", "timer"), ("tags", "timer"), ("retentions", "id")),
+            *(("timers", "id"), ("states", "id")),
+        )
+    ]
+
+
+def inserting_lines(rows: Sequence[bytes]) -> bytes:
+    """Lines of the audit; those that are there stay."""
+    return _inserting("audit_lines", ("id", "tenant", "body"), rows) + _OR_NOT.encode()
 
 
 def locking(timers: Sequence[str]) -> str:

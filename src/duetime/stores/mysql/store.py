@@ -3,12 +3,14 @@
 Each call is one round trip, or two, on a session of a pool, and carries a whole batch.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
-from duetime.stores.mysql import reads, writes
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores.mysql import audit, counts, drops, reads, writes
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.pool import Pool
 from duetime.stores.mysql.schema import MIGRATE_WITHIN, check_up_to_date, migrate
@@ -56,6 +58,9 @@ class MysqlStore(PooledStore[Session]):
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
         return await self._write(writes.apply, changes)
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        return await self._write(drops.remove, timers)
+
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
@@ -63,6 +68,17 @@ class MysqlStore(PooledStore[Session]):
 
     async def search(self, query: Query) -> Page:
         return await self._search(search, query)
+
+    async def count(self, tenant: str) -> list[Count]:
+        """In pieces, between which others get their turn."""
+        found: Counter[tuple[str, Status]] = Counter()
+        end: counts.Place | None = None
+        while True:
+            piece, end = await self._search(counts.count, tenant, end)
+            for group, status, timers in piece:
+                found[group, status] += timers
+            if end is None:
+                return [Count(group, status, timers) for (group, status), timers in found.items()]
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         return await self._run(reads.scan, after, limit)
@@ -85,4 +101,18 @@ class MysqlStore(PooledStore[Session]):
         return await self._run_quickly(writes.put_record, old, new)
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
-        return await self._run(writes.purge, shards, before, limit)
+        return await self._run(drops.purge, shards, before, limit)
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        return await self._run(drops.drop_outlived, shards, now, limit)
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:  # noqa: ARG002 - it keeps them
+        await self._run(audit.write, lines)
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        return await self._run(audit.read, tenant, after, limit, descending=descending)
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        return await self._run(audit.drop, before, limit)

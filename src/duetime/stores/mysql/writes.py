@@ -9,7 +9,7 @@ the other. Should two wait for each other nevertheless, the server rolls one of 
 tried again: as if it had come a little later.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -17,14 +17,14 @@ import msgspec
 from asyncmy import errors
 
 from duetime import ids
-from duetime.clock import Millis
 from duetime.errors import StoreUnavailable
 from duetime.model import Timer
 from duetime.stores import Change, Insert, Record
 from duetime.stores.inserting import Placed, Way, insert_all, owners_of
 from duetime.stores.mysql import reads, statements
+from duetime.stores.mysql.disentangling import MOST_TRIES, disentangled
 from duetime.stores.mysql.errors import DUPLICATE, ENTANGLED, number_of
-from duetime.stores.mysql.literals import data, in_shards, listed, text, uuid, uuids
+from duetime.stores.mysql.literals import data, listed, text, uuid, uuids
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import portions
 from duetime.stores.waves import insert_waves, waves
@@ -32,11 +32,6 @@ from duetime.stores.waves import insert_waves, waves
 LONGEST = 1_000  # timers in a transaction
 _HEAVIEST = 16 * 1024 * 1024  # bytes in a packet, unless the server takes less
 _FRAME = 4096  # bytes of it that are not rows
-
-# How often what the server rolled back is tried again, before somebody hears of it.
-_MOST_TRIES = 8
-
-T = TypeVar("T")
 
 
 class _New(msgspec.Struct):
@@ -48,6 +43,7 @@ class _New(msgspec.Struct):
     state: bytes
     tags: list[bytes]
     events: list[bytes]
+    retention: list[bytes]  # of its own, if it has finished
 
     @classmethod
     def of(cls, place: int, insert: Insert) -> "_New":
@@ -59,12 +55,13 @@ class _New(msgspec.Struct):
             statements.state_row(timer),
             statements.tag_rows(timer),
             statements.event_rows(insert.events),
+            statements.retention_rows(timer),
         )
 
     @property
     def size(self) -> int:
         """Bytes, with what a statement of its own would add."""
-        rows = (self.row, self.state, *self.tags, *self.events)
+        rows = (self.row, self.state, *self.tags, *self.events, *self.retention)
         return sum(map(len, rows)) + len(rows) + 256
 
 
@@ -78,6 +75,7 @@ class _Changed(msgspec.Struct):
     attempt: bytes | None
     events: list[bytes]
     tags: list[bytes] | None  # where they have changed
+    retention: list[bytes]  # of its own, if it has finished
 
     @classmethod
     def of(cls, place: int, change: Change) -> "_Changed":
@@ -90,13 +88,20 @@ class _Changed(msgspec.Struct):
             None if change.attempt is None else statements.attempt_row(change.attempt),
             statements.event_rows(change.events),
             statements.tag_rows(new) if new.spec.tags != old.spec.tags else None,
+            statements.retention_rows(new),
         )
 
     @property
     def size(self) -> int:
         """Bytes."""
-        rows = (self.state, self.row or b"", self.attempt or b"", *self.events, *(self.tags or ()))
+        beside = (*self.events, *(self.tags or ()), *self.retention)
+        rows = (self.state, self.row or b"", self.attempt or b"", *beside)
         return sum(map(len, rows)) + len(rows) + 64
+
+    @property
+    def is_begun_anew(self) -> bool:
+        """Whether it had finished, with a retention of its own, and has none any more."""
+        return not self.retention and self.change.old.drop_at is not None
 
 
 _InsertPart: TypeAlias = Callable[[Session, Sequence[_New]], Awaitable[set[int]]]
@@ -127,7 +132,7 @@ async def insert(session: Session, inserts: Sequence[Insert]) -> list[Timer | No
             timers, partial(reads.get, session), partial(reads.get_by_key, session)
         )
 
-    ways = (by(_insert_whole), *[by(_insert_with_care)] * _MOST_TRIES)
+    ways = (by(_insert_whole), *[by(_insert_with_care)] * MOST_TRIES)
     return await insert_all(inserts, ways, owners, "MySQL")
 
 
@@ -137,7 +142,7 @@ async def _insert_whole(session: Session, part: Sequence[_New]) -> set[int]:
         await session.ask(
             b"BEGIN",
             statements.inserting_timers([new.row for new in part]),
-            *_beside(part),
+            *_beside(session, part),
             b"COMMIT",
         )
     except errors.MySQLError as error:
@@ -156,18 +161,20 @@ async def _insert_with_care(session: Session, part: Sequence[_New]) -> set[int]:
             b"BEGIN", *(statements.inserting_if_free(new.row) for new in part)
         )
         stored = [new for new, answer in zip(part, answers, strict=True) if answer.affected]
-        await session.ask(*_beside(stored), b"COMMIT")
+        await session.ask(*_beside(session, stored), b"COMMIT")
         return {new.place for new in stored}
 
-    return await _disentangled(session, work)
+    return await disentangled(session, work)
 
 
-def _beside(stored: Sequence[_New]) -> list[bytes]:
+def _beside(session: Session, stored: Sequence[_New]) -> list[bytes]:
     """The statements that write all else of timers that were stored."""
     if not stored:
         return []
+    dialect = session.dialect
     return [
         statements.inserting_states([new.state for new in stored]),
+        *statements.retaining([row for new in stored for row in new.retention], dialect),
         *statements.inserting_tags([tag for new in stored for tag in new.tags]),
         *statements.inserting_events([event for new in stored for event in new.events]),
     ]
@@ -176,7 +183,7 @@ def _beside(stored: Sequence[_New]) -> list[bytes]:
 async def _log(session: Session, inserts: Sequence[Insert]) -> None:
     """Write the attempts that timers bring along."""
     rows = [statements.attempt_row(each) for insert in inserts for each in insert.attempts]
-    for part in portions(rows, len, heaviest=_room(session), longest=LONGEST):
+    for part in portions(rows, len, heaviest=room(session), longest=LONGEST):
         await session.ask(*statements.logging(part, session.dialect))
 
 
@@ -208,7 +215,7 @@ async def _apply_part(session: Session, part: Sequence[_Changed]) -> list[int]:
         await session.ask(*_bringing(session, winners), b"COMMIT")
         return [each.place for each in winners]
 
-    return await _disentangled(session, work)
+    return await disentangled(session, work)
 
 
 def _bringing(session: Session, winners: Sequence[_Changed]) -> list[bytes]:
@@ -225,6 +232,8 @@ def _bringing(session: Session, winners: Sequence[_Changed]) -> list[bytes]:
         *statements.inserting_events([event for each in winners for event in each.events]),
         *statements.untagging([each.change.old.id for each in winners if each.tags is not None]),
         *statements.inserting_tags([tag for each in winners for tag in each.tags or ()]),
+        *statements.retaining([row for each in winners for row in each.retention], dialect),
+        *statements.releasing([each.change.old.id for each in winners if each.is_begun_anew]),
     ]
 
 
@@ -238,7 +247,7 @@ async def published(session: Session, told: Sequence[str]) -> None:
         async def work() -> None:
             await session.ask(f"DELETE FROM events WHERE id IN {listed(map(uuid, known))}")
 
-        await _disentangled(session, work)
+        await disentangled(session, work)
 
 
 async def put_record(session: Session, old: Record | None, new: Record | None) -> bool:
@@ -265,55 +274,14 @@ async def put_record(session: Session, old: Record | None, new: Record | None) -
         [answer] = await session.ask(statement)
         return answer.affected > 0
 
-    return await _disentangled(session, work)
-
-
-async def purge(session: Session, shards: Collection[int], before: Millis, limit: int) -> int:
-    """Drop finished timers with all that is theirs; how many."""
-
-    async def work() -> int:
-        query = doomed(shards, before, limit) + session.dialect.locking_what_is_free
-        _, found = await session.ask(b"BEGIN", query)
-        if not found.rows:
-            await session.ask(b"COMMIT")
-            return 0
-        theirs = listed(uuid(ids.from_bytes(id_)) for (id_,) in sorted(found.rows))
-        await session.ask(
-            f"DELETE FROM attempts WHERE timer IN {theirs}",
-            f"DELETE FROM tags WHERE timer IN {theirs}",
-            f"DELETE FROM timers WHERE id IN {theirs}",
-            f"DELETE FROM states WHERE id IN {theirs}",
-            b"COMMIT",
-        )
-        return len(found.rows)
-
-    return await _disentangled(session, work)
-
-
-def doomed(shards: Collection[int], before: Millis, limit: int) -> str:
-    """The query for what may be dropped. Those that somebody changes are left for next time."""
-    return (
-        f"SELECT id FROM states FORCE INDEX (states_finished) WHERE finished_at < {before}"
-        f"{in_shards(shards)} ORDER BY finished_at LIMIT {limit}"
-    )
+    return await disentangled(session, work)
 
 
 # Helpers --------------------------------------------------------------------------------------
 
 
-async def _disentangled(session: Session, work: Callable[[], Awaitable[T]]) -> T:
-    """Do it; again, if the server rolled it back because it waited in a circle."""
-    for _ in range(_MOST_TRIES):
-        try:
-            return await work()
-        except errors.MySQLError as error:
-            if number_of(error) not in ENTANGLED:
-                raise
-            await session.ask(b"ROLLBACK")
-    return await work()
-
-
-def _room(session: Session) -> int:
+def room(session: Session) -> int:
+    """Bytes of rows that fit into a packet."""
     return min(session.largest, _HEAVIEST) - _FRAME
 
 
@@ -322,7 +290,7 @@ _Written = TypeVar("_Written", _New, _Changed)
 
 def _split(session: Session, written: Sequence[_Written]) -> Iterator[list[_Written]]:
     """Parts that fit into a packet each."""
-    return portions(written, lambda each: each.size, heaviest=_room(session), longest=LONGEST)
+    return portions(written, lambda each: each.size, heaviest=room(session), longest=LONGEST)
 
 
 def _check_sizes(session: Session, written: Sequence[_Written]) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 import asyncpg
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Status, Timer
-from duetime.stores import Due, Key, Page, Query, Record, Waking
+from duetime.stores import Count, Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import (
     SCALARS,
     decode_event,
+    decode_line,
     decode_outcome,
     decode_progress,
     prefix_end,
@@ -32,7 +34,12 @@ _PORTION = 16 * 1024 * 1024
 # Above this, the matches of a search are not counted to the end.
 MOST_COUNTED = 1_000_000
 
+# Of the timers of a tenant, so many are counted by one statement, which takes about a second.
+COUNTED_AT_ONCE = 100_000
+
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
+
+_LAST_TEXT = "~"  # behind every id
 
 _IN_STATES = frozenset({"version", "status", "wake_at", "updated_at", "executed_at"})
 _NAMES = ", ".join(
@@ -67,6 +74,17 @@ class Reads:
             f"{self._timers} JOIN lines ON lines.id = t.id "
             f"WHERE so_far <= {_PORTION} OR so_far = lines.weight "  # one alone may be heavier
             "ORDER BY t.id"
+        )
+        # Bounds, and not a plain comparison with the tenant: the planner would take the order of
+        # all ids to be as good then, and walk past the timers of others. Nor is it let to join: it
+        # would read the states of all tenants for that.
+        self.counting_part = (
+            "WITH part AS MATERIALIZED ("
+            f'SELECT id, "group", (SELECT status FROM {schema}.states s WHERE s.id = t.id) '
+            f"FROM {schema}.timers t "
+            "WHERE (tenant, id) > ($1, $2::uuid) AND tenant <= $1 ORDER BY tenant, id LIMIT $3) "
+            'SELECT "group", status, count(*), '
+            "(SELECT id::text FROM part ORDER BY part.id DESC LIMIT 1) FROM part GROUP BY 1, 2"
         )
         self.reading_attempts = (
             "SELECT occurrence, attempt, node, started_at, finished_at, next_at, outcome "
@@ -135,7 +153,7 @@ class Reads:
         return (
             "SELECT wake_at, id::text, version, weight, status = 'executing' "
             f"FROM {self._schema}.states s WHERE wake_at <= $1 "
-            f"AND (wake_at, id) > ($2, $3::uuid){_in_shards(shards, 5)} "
+            f"AND (wake_at, id) > ($2, $3::uuid){in_shards(shards, 5)} "
             "ORDER BY s.wake_at, s.id LIMIT $4"
         )
 
@@ -224,6 +242,20 @@ class Reads:
             )
         return conditions
 
+    async def count(
+        self, connection: asyncpg.Connection, tenant: str, after: str
+    ) -> tuple[list[Count], str | None]:
+        """How many of the next timers of a tenant have each group and status; the last one's id.
+
+        Or None for that, where there are no more.
+        """
+        rows = await connection.fetch(
+            self.counting_part, escaped(tenant), ids.bound(after), COUNTED_AT_ONCE
+        )
+        counts = [Count(unescaped(row[0]), _STATUSES[row[1]], row[2]) for row in rows]
+        is_last = sum(count.timers for count in counts) < COUNTED_AT_ONCE
+        return counts, None if is_last else rows[0][3]
+
     async def scan(
         self, connection: asyncpg.Connection, after: str | None, limit: int
     ) -> list[Timer]:
@@ -261,7 +293,7 @@ class Reads:
         """The query for events: the id of the last, limit, and the shards if not all."""
         return (
             f"SELECT body FROM {self._schema}.events "
-            f"WHERE id > $1::uuid{_in_shards(shards, 3)} ORDER BY id LIMIT $2"
+            f"WHERE id > $1::uuid{in_shards(shards, 3)} ORDER BY id LIMIT $2"
         )
 
     async def records(self, connection: asyncpg.Connection, kind: str) -> list[Record]:
@@ -271,6 +303,32 @@ class Reads:
             Record(kind=kind, name=unescaped(name), version=version, data=data)
             for name, version, data in rows
         ]
+
+    async def lines(
+        self,
+        connection: asyncpg.Connection,
+        tenant: str,
+        after: str | None,
+        limit: int,
+        *,
+        descending: bool,
+    ) -> list[AuditLine]:
+        """A tenant's lines of the audit, by id."""
+        if after is None:
+            after = _LAST_TEXT if descending else ""
+        statement = self.reading_lines(descending=descending)
+        rows = await connection.fetch(statement, escaped(tenant), ids.bound(after), limit)
+        return [decode_line(row[0]) for row in rows]
+
+    def reading_lines(self, *, descending: bool) -> str:
+        """The query for lines: its parameters are the tenant, the id of the last, and limit."""
+        sign, end, way = ("<", ">=", "DESC") if descending else (">", "<=", "ASC")
+        # Bounds for the tenant, as in counting_part.
+        return (
+            f"SELECT body FROM {self._schema}.audit_lines "
+            f"WHERE (tenant, id) {sign} ($1, $2::uuid) AND tenant {end} $1 "
+            f"ORDER BY tenant {way}, id {way} LIMIT $3"
+        )
 
 
 class _Asked:
@@ -293,6 +351,6 @@ def _to_timer(row: asyncpg.Record) -> Timer:
     return to_timer(scalars, decode_progress(row[-2]), row[-1])
 
 
-def _in_shards(shards: bytes | None, place: int) -> str:
+def in_shards(shards: bytes | None, place: int) -> str:
     """The condition on the shard: a look at one bit, however many shards are asked for."""
     return "" if shards is None else f" AND get_bit(${place}::bytea, shard) = 1"

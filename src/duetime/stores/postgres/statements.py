@@ -46,6 +46,8 @@ REWRITTEN = {
     "correlation_id": "text",
     "spec": "text",
 }
+ENDED = {"drop_at": "bigint"}  # only where a retention of its own begins or ends
+LINE = {"id": "uuid", "tenant": "text", "body": "text"}
 ATTEMPT = {
     "place": "integer",
     "timer": "uuid",
@@ -77,11 +79,14 @@ class _Arrays:
 
 
 @cache
-def inserting(schema: str, *, has_tags: bool, has_attempts: bool, has_events: bool) -> str:
+def inserting(
+    schema: str, *, is_ending: bool, has_tags: bool, has_attempts: bool, has_events: bool
+) -> str:
     arrays = _Arrays()
-    timer, state = ", ".join(NEW_TIMER), ", ".join(NEW_STATE)
+    new_state = NEW_STATE | ENDED if is_ending else NEW_STATE
+    timer, state = ", ".join(NEW_TIMER), ", ".join(new_state)
     parts = [
-        arrays.rows("wanted", {"place": "integer", **NEW_TIMER, **NEW_STATE}),
+        arrays.rows("wanted", {"place": "integer", **NEW_TIMER, **new_state}),
         (
             f"stored AS (INSERT INTO {schema}.timers ({timer}) SELECT {timer} FROM wanted"
             " ON CONFLICT DO NOTHING RETURNING id)"
@@ -103,13 +108,21 @@ def inserting(schema: str, *, has_tags: bool, has_attempts: bool, has_events: bo
 
 @cache
 def updating(
-    schema: str, *, is_rewriting: bool, has_attempts: bool, has_events: bool, has_tags: bool
+    schema: str,
+    *,
+    is_rewriting: bool,
+    is_ending: bool,
+    has_attempts: bool,
+    has_events: bool,
+    has_tags: bool,
 ) -> str:
     arrays = _Arrays()
-    fields = {**MOVED, **REWRITTEN} if is_rewriting else MOVED
+    fields = MOVED | (REWRITTEN if is_rewriting else {}) | (ENDED if is_ending else {})
     written = [name for name in MOVED if name not in {"place", "id", "old_version"}]
     if is_rewriting:
         written.append("weight")
+    if is_ending:
+        written += ENDED
     sets = ", ".join(f"{name} = w.{name}" for name in written)
     parts = [
         arrays.rows("wanted", fields),
@@ -142,6 +155,47 @@ def updating(
             _tagging(schema),
         ]
     return f"WITH {', '.join(parts)} SELECT place FROM won"
+
+
+@cache
+def removing(schema: str) -> str:
+    fields = {"place": "integer", "id": "uuid", "version": "integer"}
+    parts = [
+        _Arrays().rows("wanted", fields),
+        (
+            f"won AS (DELETE FROM {schema}.states s USING wanted w"
+            " WHERE s.id = w.id AND s.version = w.version RETURNING w.place, s.id)"
+        ),
+        *_dropping(schema, "won"),
+    ]
+    return f"WITH {', '.join(parts)} SELECT place FROM won"
+
+
+@cache
+def purging(schema: str, which: str) -> str:
+    parts = [
+        f"doomed AS MATERIALIZED (SELECT id FROM {schema}.states WHERE {which})",
+        *_dropping(schema, "doomed"),
+        f"done AS (DELETE FROM {schema}.states WHERE id IN (SELECT id FROM doomed) RETURNING 1)",
+    ]
+    return f"WITH {', '.join(parts)} SELECT count(*) FROM done"
+
+
+def _dropping(schema: str, doomed: str) -> list[str]:
+    """What belongs to timers whose states are dropped."""
+    return [
+        f"no_{table} AS (DELETE FROM {schema}.{table} WHERE {column} IN (SELECT id FROM {doomed}))"
+        for table, column in (("attempts", "timer"), ("tags", "timer"), ("timers", "id"))
+    ]
+
+
+@cache
+def writing_lines(schema: str) -> str:
+    names = ", ".join(LINE)
+    return (
+        f"WITH {_Arrays().rows('new', LINE)} "
+        f"INSERT INTO {schema}.audit_lines ({names}) SELECT {names} FROM new ON CONFLICT DO NOTHING"
+    )
 
 
 def _tagging(schema: str) -> str:

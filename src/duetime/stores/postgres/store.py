@@ -4,13 +4,15 @@ Each call is one statement, or a few, on a connection of a pool; each statement 
 its own, and carries a whole batch.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 import asyncpg
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.codec import shard_set
 from duetime.stores.pooled import QUICK_WITHIN, PooledStore
 from duetime.stores.postgres.address import Address
@@ -68,6 +70,9 @@ class PostgresStore(PooledStore[asyncpg.Connection]):
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
         return await self._write(self._writes.apply, changes)
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        return await self._write(self._writes.remove, timers)
+
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
@@ -75,6 +80,15 @@ class PostgresStore(PooledStore[asyncpg.Connection]):
 
     async def search(self, query: Query) -> Page:
         return await self._search(self._reads.search, query)
+
+    async def count(self, tenant: str) -> list[Count]:
+        counts: Counter[tuple[str, Status]] = Counter()
+        after: str | None = ""
+        while after is not None:
+            some, after = await self._search(self._reads.count, tenant, after)
+            for group, status, timers in some:
+                counts[group, status] += timers
+        return [Count(*place, timers) for place, timers in counts.items()]
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         return await self._run(self._reads.scan, after, limit)
@@ -98,6 +112,20 @@ class PostgresStore(PooledStore[asyncpg.Connection]):
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._run(self._writes.purge, shard_set(shards), before, limit)
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        return await self._run(self._writes.drop_outlived, shard_set(shards), now, limit)
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:  # noqa: ARG002 - see drop_lines
+        await self._run(self._writes.write_lines, lines)
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        return await self._run(self._reads.lines, tenant, after, limit, descending=descending)
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        return await self._run(self._writes.drop_lines, before, limit)
 
     async def announce(self, news: News) -> None:
         pieces = list(payloads(news))

@@ -14,6 +14,7 @@ from typing import Any
 import asyncpg
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import Attempt, Timer
 from duetime.stores import Change, Insert, Record
@@ -21,7 +22,7 @@ from duetime.stores.codec import progress_text, to_json
 from duetime.stores.inserting import Placed, insert_all, owners_of
 from duetime.stores.portions import parts
 from duetime.stores.postgres import statements
-from duetime.stores.postgres.reads import FINISHED, Reads
+from duetime.stores.postgres.reads import FINISHED, Reads, in_shards
 from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
 from duetime.stores.waves import waves
 
@@ -88,6 +89,10 @@ class Writes:
         values = columns(
             [(place, *_timer_values(timer), *_state_values(timer)) for place, timer in timers]
         )
+        drops = [timer.drop_at for _, timer in timers]
+        is_ending = any(at is not None for at in drops)
+        if is_ending:
+            values.append(drops)
         if tags:
             values += columns(tags)
         if attempts:
@@ -95,16 +100,28 @@ class Writes:
         if events:
             values += columns(events)
         statement = self.inserting(
-            has_tags=bool(tags), has_attempts=bool(attempts), has_events=bool(events)
+            is_ending=is_ending,
+            has_tags=bool(tags),
+            has_attempts=bool(attempts),
+            has_events=bool(events),
         )
         return {row[0] for row in await connection.fetch(statement, *values)}
 
     def inserting(
-        self, *, has_tags: bool = False, has_attempts: bool = False, has_events: bool = False
+        self,
+        *,
+        is_ending: bool = False,
+        has_tags: bool = False,
+        has_attempts: bool = False,
+        has_events: bool = False,
     ) -> str:
         """The statement that inserts timers, and answers with the places of those it stored."""
         return statements.inserting(
-            self._schema, has_tags=has_tags, has_attempts=has_attempts, has_events=has_events
+            self._schema,
+            is_ending=is_ending,
+            has_tags=has_tags,
+            has_attempts=has_attempts,
+            has_events=has_events,
         )
 
     # Changing ---------------------------------------------------------------------------------
@@ -134,6 +151,9 @@ class Writes:
         values = columns(
             [_change_values(place, change, is_rewriting=is_rewriting) for place, change in part]
         )
+        is_ending = any(change.new.drop_at != change.old.drop_at for _, change in part)
+        if is_ending:
+            values.append([change.new.drop_at for _, change in part])
         attempts = [
             _attempt_values(place, change.attempt) for place, change in part if change.attempt
         ]
@@ -156,6 +176,7 @@ class Writes:
             values += columns(_tag_rows(retagged), len(statements.TAG))
         statement = self.updating(
             is_rewriting=is_rewriting,
+            is_ending=is_ending,
             has_attempts=bool(attempts),
             has_events=bool(events),
             has_tags=bool(retagged),
@@ -166,6 +187,7 @@ class Writes:
         self,
         *,
         is_rewriting: bool = False,
+        is_ending: bool = False,
         has_attempts: bool = False,
         has_events: bool = False,
         has_tags: bool = False,
@@ -174,9 +196,82 @@ class Writes:
         return statements.updating(
             self._schema,
             is_rewriting=is_rewriting,
+            is_ending=is_ending,
             has_attempts=has_attempts,
             has_events=has_events,
             has_tags=has_tags,
+        )
+
+    # Dropping ---------------------------------------------------------------------------------
+
+    async def remove(self, connection: asyncpg.Connection, timers: Sequence[Timer]) -> list[bool]:
+        """Drop timers that are still as they were read; tell for each whether it was dropped."""
+        firsts: dict[str, tuple[int, str, int]] = {}  # of one that is named twice, the first
+        for place, timer in enumerate(timers):
+            firsts.setdefault(timer.id, (place, timer.id, timer.version))
+        dropped: set[int] = set()
+        for part in parts([firsts[id_] for id_ in sorted(firsts)], LONGEST):
+            rows = await connection.fetch(self.removing(), *columns(part))
+            dropped.update(row[0] for row in rows)
+        return [place in dropped for place in range(len(timers))]
+
+    def removing(self) -> str:
+        """The statement that drops timers, and answers with the places of those it dropped."""
+        return statements.removing(self._schema)
+
+    async def purge(
+        self, connection: asyncpg.Connection, shards: bytes | None, before: Millis, limit: int
+    ) -> int:
+        """Drop finished timers with all that is theirs; how many."""
+        return await _count(connection, self.purging(shards), before, limit, shards)
+
+    def purging(self, shards: bytes | None) -> str:
+        """The statement that drops: its parameters are before, limit, and the shards if not all.
+
+        Those that somebody is changing just now are left for the next time.
+        """
+        # The order is that of the index, in which all of these have the same drop_at: none.
+        return self._purging("drop_at IS NULL AND updated_at < $1", "drop_at, updated_at", shards)
+
+    async def drop_outlived(
+        self, connection: asyncpg.Connection, shards: bytes | None, now: Millis, limit: int
+    ) -> int:
+        """Drop finished timers whose own retention is over; how many."""
+        return await _count(connection, self.outliving(shards), now, limit, shards)
+
+    def outliving(self, shards: bytes | None) -> str:
+        """The same for a retention of their own: its parameters are now, limit, and the shards."""
+        return self._purging("drop_at <= $1", "drop_at", shards)
+
+    def _purging(self, which: str, order: str, shards: bytes | None) -> str:
+        where = f"{FINISHED} AND {which}{in_shards(shards, 3)}"
+        return statements.purging(
+            self._schema, f"{where} ORDER BY {order} LIMIT $2 FOR UPDATE SKIP LOCKED"
+        )
+
+    # The lines of the audit -------------------------------------------------------------------
+
+    async def write_lines(self, connection: asyncpg.Connection, lines: Sequence[AuditLine]) -> None:
+        """Keep lines of the audit; one that is there already stays as it is."""
+        rows = sorted((line.id, escaped(line.tenant), to_json(line)) for line in lines)
+        for part in parts(rows, LONGEST):
+            await connection.execute(statements.writing_lines(self._schema), *columns(part))
+
+    async def drop_lines(self, connection: asyncpg.Connection, before: Millis, limit: int) -> int:
+        """Forget lines that were made before then; how many."""
+        done = await connection.execute(self.dropping_lines(), ids.first_at(before), limit)
+        return int(done.rpartition(" ")[2])  # the tag of the command
+
+    def dropping_lines(self) -> str:
+        """The statement that forgets lines: its parameters are the first id to keep, and limit.
+
+        What another node is about to drop is left to it.
+        """
+        lines = f"{self._schema}.audit_lines"
+        return (
+            f"WITH doomed AS MATERIALIZED (SELECT id FROM {lines} WHERE id < $1::uuid "
+            "ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) "
+            f"DELETE FROM {lines} WHERE id IN (SELECT id FROM doomed)"
         )
 
     # The rest ---------------------------------------------------------------------------------
@@ -222,32 +317,13 @@ class Writes:
             )
         return bool(done.endswith(" 1"))  # the tag of the command: how many rows it touched
 
-    async def purge(
-        self, connection: asyncpg.Connection, shards: bytes | None, before: Millis, limit: int
-    ) -> int:
-        """Drop finished timers with all that is theirs; how many."""
-        count: int = await connection.fetchval(
-            self.purging(shards), before, limit, *(() if shards is None else (shards,))
-        )
-        return count
 
-    def purging(self, shards: bytes | None) -> str:
-        """The statement that drops: its parameters are before, limit, and the shards if not all.
-
-        Those that somebody is changing just now are left for the next time.
-        """
-        schema = self._schema
-        where = "" if shards is None else " AND get_bit($3::bytea, shard) = 1"
-        return (
-            f"WITH doomed AS MATERIALIZED (SELECT id FROM {schema}.states "
-            f"WHERE {FINISHED} AND updated_at < $1{where} "
-            "ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED), "
-            f"a AS (DELETE FROM {schema}.attempts WHERE timer IN (SELECT id FROM doomed)), "
-            f"b AS (DELETE FROM {schema}.tags WHERE timer IN (SELECT id FROM doomed)), "
-            f"c AS (DELETE FROM {schema}.timers WHERE id IN (SELECT id FROM doomed)), "
-            f"d AS (DELETE FROM {schema}.states WHERE id IN (SELECT id FROM doomed) RETURNING 1) "
-            "SELECT count(*) FROM d"
-        )
+async def _count(
+    connection: asyncpg.Connection, statement: str, at: Millis, limit: int, shards: bytes | None
+) -> int:
+    bits = () if shards is None else (shards,)
+    count: int = await connection.fetchval(statement, at, limit, *bits)
+    return count
 
 
 # Values ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import FINISHED, Attempt, Event, HttpCallback, Spec, Timer
 from duetime.stores import Change, Due, Insert, Key, Record, Waking
@@ -25,6 +26,7 @@ _timer = msgspec.json.Decoder(Timer).decode
 _spec = msgspec.json.Decoder(Spec).decode
 _attempt = msgspec.json.Decoder(Attempt).decode
 _event = msgspec.json.Decoder(Event).decode
+_audit_line = msgspec.json.Decoder(AuditLine).decode
 
 
 def _json(value: object) -> msgspec.Raw:
@@ -57,8 +59,9 @@ def of_change(change: Change) -> bytes:
 
 
 def _changing(timer: Timer, attempts: Iterable[Attempt], events: Iterable[Event]) -> dict[str, Any]:
-    is_done = timer.status in FINISHED
-    return {
+    drop_at = timer.drop_at
+    is_done = timer.status in FINISHED and drop_at is None
+    fields = {
         "id": timer.id,
         "version": str(timer.version),
         "due": "" if timer.wake_at is None else _line(Waking.of(timer)),
@@ -69,6 +72,9 @@ def _changing(timer: Timer, attempts: Iterable[Attempt], events: Iterable[Event]
         ],
         "events": [(each.id, _json(each)) for each in events],
     }
+    if drop_at is not None:
+        fields["outlived"] = f"{moment(drop_at)}{timer.id} {timer.version}"
+    return fields
 
 
 def to_timer(row: Sequence[bytes]) -> Timer:
@@ -121,6 +127,16 @@ def to_attempt(line: bytes) -> Attempt:
 def to_event(line: bytes) -> Event:
     """A line of the outbox."""
     return _event(line[line.index(b"{") :])
+
+
+def of_line(line: AuditLine) -> tuple[str, str, bytes]:
+    """A line of the audit, as write_lines.lua reads it."""
+    return line.id, line.tenant, _written(line)
+
+
+def to_line(line: bytes) -> AuditLine:
+    """A line of the audit that was stored."""
+    return _audit_line(line[line.index(b"{") :])
 
 
 def of_record(record: Record) -> bytes:

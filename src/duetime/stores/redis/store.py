@@ -1,13 +1,15 @@
 """The store on Redis: each call is a script, or a few of them one after the other."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, News, Page, Query, Record, Waking
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.listening import Listener, pieces
 from duetime.stores.pooled import QUICK_WITHIN, SEARCH_WITHIN, PooledStore
 from duetime.stores.portions import parts, portions
@@ -21,7 +23,7 @@ from duetime.stores.redis.traits import TRAITS
 from duetime.stores.schema import check_not_newer, check_steps
 from duetime.stores.walking import Part, walk
 
-SCHEMA = 1
+SCHEMA = 2
 
 # While a script runs, the server serves nobody else: so none may have much to do.
 HEAVIEST = 4 * 1024 * 1024  # bytes that go one way at once, beside one timer that may be heavier
@@ -71,6 +73,7 @@ class RedisStore(PooledStore[Link]):
         if not self._must_exist:
             await self._check_server(link)
             await link.ask("SET", self._name("schema"), SCHEMA, "NX")
+            await link.ask(*self._call(scripts.MIGRATE, SCHEMA))
         await self._vet(link)
 
     async def _vet(self, link: Link) -> None:
@@ -107,6 +110,17 @@ class RedisStore(PooledStore[Link]):
             changed = [rows.of_change(change) for change in changes]
         for part in _by_weight(changed):
             won = await self._write(_ask, *self._call(scripts.APPLY, *part))
+            answers += map(bool, won)
+        return answers
+
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        self._check_open()
+        answers: list[bool] = []
+        for part in parts(timers, MOST_DROPPED):
+            asked: list[Argument] = []
+            for timer in part:
+                asked += (timer.id, timer.version)
+            won = await self._write(_ask, *self._call(scripts.REMOVE, *asked))
             answers += map(bool, won)
         return answers
 
@@ -156,6 +170,18 @@ class RedisStore(PooledStore[Link]):
 
         async with self._searching.taken_within(SEARCH_WITHIN):
             return await walk(query, [0], read)  # all shards are in one order already
+
+    async def count(self, tenant: str) -> list[Count]:
+        counts: Counter[tuple[str, Status]] = Counter()
+        place: str | bytes | None = ""
+        while place is not None:
+            asked = self._call(scripts.COUNT, tenant, place, LONGEST)
+            async with self._searching.taken_within(SEARCH_WITHIN):
+                last, *some = await self._run(_ask, *asked)
+            for group, status, timers in some:
+                counts[group.decode(), Status(status.decode())] += timers
+            place = last or None
+        return [Count(*which, timers) for which, timers in counts.items()]
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         self._check_open()
@@ -209,17 +235,54 @@ class RedisStore(PooledStore[Link]):
         return bool(await self._run_quickly(_ask, *self._call(scripts.PUT_RECORD, *asked)))
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
+        return await self._purge("done", shards, rows.moment(before), limit)
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        return await self._purge("outlived", shards, f"{rows.moment(now)}~", limit)
+
+    async def _purge(self, index: str, shards: Collection[int], until: str, limit: int) -> int:
         self._check_open()
         dropped, behind = 0, ""
         if not shards:
             return dropped
-        mask, until = _mask(shards), rows.moment(before)
+        mask = _mask(shards)
         while dropped < limit:
-            asked = (mask, behind, until, limit - dropped, MOST_DROPPED)
+            asked = (index, mask, behind, until, limit - dropped, MOST_DROPPED)
             more, behind = await self._run(_ask, *self._call(scripts.PURGE, *asked))
             dropped += more
             if not behind:
                 break
+        return dropped
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:  # noqa: ARG002 - see drop_lines
+        self._check_open()
+        with translated():
+            written = [rows.of_line(line) for line in lines]
+        for part in portions(written, _weight, heaviest=HEAVIEST, longest=LONGEST):
+            asked: list[Argument] = []
+            for line in part:
+                asked += line
+            await self._run(_ask, *self._call(scripts.WRITE_LINES, *asked))
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        index, place = f"audit:{tenant}", ids.bound(after or "")
+        if not descending:
+            lines = await self._lines(index, "-" if after is None else f"({place}~", limit)
+        else:
+            behind = "+" if after is None else f"({place}"
+            asked = ("ZREVRANGEBYLEX", self._name(index), behind, "-", "LIMIT", 0, limit)
+            lines = await self._run(_ask, *asked)
+        return [rows.to_line(line) for line in lines]
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        self._check_open()
+        dropped, more = 0, MOST_DROPPED
+        while dropped < limit and more == MOST_DROPPED:
+            asked = (ids.first_at(before), min(limit - dropped, MOST_DROPPED))
+            more = await self._run(_ask, *self._call(scripts.DROP_LINES, *asked))
+            dropped += more
         return dropped
 
     async def announce(self, news: News) -> None:
@@ -268,6 +331,10 @@ def _mask(shards: Collection[int]) -> str:
     """A 1 for each shard that is asked for."""
     asked = frozenset(shards)
     return "".join("1" if shard in asked else "0" for shard in ids.ALL_SHARDS)
+
+
+def _weight(line: tuple[str, str, bytes]) -> int:
+    return len(line[2])
 
 
 def _by_weight(packed: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
-from duetime.stores import Due, Key, Page, Query, Record, Waking
+from duetime.model import Attempt, Event, Status, Timer
+from duetime.stores import Count, Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import (
     SCALARS,
     decode_attempts,
@@ -25,7 +26,7 @@ from duetime.stores.codec import (
     to_timer,
 )
 from duetime.stores.portions import parts, portions
-from duetime.stores.sqlite.rows import decode_events, decode_rows
+from duetime.stores.sqlite.rows import decode_events, decode_lines, decode_rows
 from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
@@ -37,6 +38,8 @@ _FEW = 64
 _PORTION = 16 * 1024 * 1024
 
 _EARLIEST = -(2**63)  # the least integer that a column holds: behind it lies everything
+
+_LAST_ID = "~"  # behind every id
 
 _NAMES = ", ".join(f't."{column}"' for column in SCALARS)
 _ANSWER = (
@@ -61,6 +64,13 @@ READING_ATTEMPTS = (
     "rtrim(json_array(timer, occurrence, attempt, node, started_at, finished_at, next_at), ']') "
     "|| ',' || outcome || ']' AS line FROM attempts "
     "WHERE timer = ? AND (occurrence, attempt) > (?, ?) ORDER BY occurrence, attempt LIMIT ?)"
+)
+# By the index of keys, in whose order the groups are: so nothing is sorted, however many there are.
+_SUMS = ", ".join(f"sum(status = '{status.value}')" for status in Status)
+COUNTING = (
+    "SELECT json_group_array(json(line)) FROM "
+    f'(SELECT json_array("group", json_array({_SUMS})) AS line '
+    'FROM timers WHERE tenant = ? GROUP BY "group")'
 )
 READING_RECORDS = (
     "SELECT json_group_array(json_array(name, version, hex(data))) FROM "
@@ -202,6 +212,17 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
     return " AND ".join(conditions), values
 
 
+def count(connection: sqlite3.Connection, tenant: str) -> list[Count]:
+    """How many timers a tenant has in each group and status."""
+    text = _one(connection, COUNTING, (tenant,))
+    return [
+        Count(group, status, timers)
+        for group, sums in _decode_counts(text or "[]")
+        for status, timers in zip(Status, sums, strict=True)
+        if timers
+    ]
+
+
 def scan(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Timer]:
     """Every timer, by id: as many as fit into one text."""
     return _timers(connection, SCANNING, (after or "", limit))
@@ -240,8 +261,28 @@ def records(connection: sqlite3.Connection, kind: str) -> list[Record]:
     ]
 
 
+def lines(
+    connection: sqlite3.Connection, tenant: str, after: str | None, limit: int, *, descending: bool
+) -> list[AuditLine]:
+    """A tenant's lines of the audit, by id."""
+    if after is None:
+        after = _LAST_ID if descending else ""
+    text = _one(connection, reading_lines(descending=descending), (tenant, after, limit))
+    return [] if text is None else decode_lines(text)
+
+
+def reading_lines(*, descending: bool) -> str:
+    """The query for lines: its parameters are the tenant, the id of the last, and limit."""
+    sign, way = ("<", "DESC") if descending else (">", "ASC")
+    return (
+        "SELECT '[' || group_concat(body) || ']' FROM (SELECT body FROM audit_lines "
+        f"WHERE tenant = ? AND id {sign} ? ORDER BY id {way} LIMIT ?)"
+    )
+
+
 _decode_waking = msgspec.json.Decoder(list[Waking]).decode
 _decode_weights = msgspec.json.Decoder(list[tuple[str, int]]).decode
+_decode_counts = msgspec.json.Decoder(list[tuple[str, list[int]]]).decode
 _decode_records = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from duetime.audit_line import AuditLine
 from duetime.model import Attempt, Event, Progress
 from duetime.stores.codec import Scalars, to_json
 
@@ -26,6 +27,7 @@ Row: TypeAlias = tuple[Scalars, Progress, Raw]
 
 decode_rows = msgspec.json.Decoder(list[Row]).decode
 decode_events = msgspec.json.Decoder(list[Event]).decode
+decode_lines = msgspec.json.Decoder(list[AuditLine]).decode
 
 
 def attempt_columns(attempt: Attempt) -> tuple[Any, ...]:

@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.errors import ConfigurationError
 from duetime.model import Attempt, Event, Timer
-from duetime.stores import Change, Due, Insert, Key, Page, Query, Record, Waking
+from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.sqlite import reads, writes
 from duetime.stores.sqlite.file import (
@@ -113,6 +114,9 @@ class SqliteStore(BaseStore):
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
         return await self._open_writer.write_batch(writes.apply, changes)
 
+    async def remove(self, timers: Sequence[Timer]) -> list[bool]:
+        return await self._open_writer.write_batch(writes.remove, timers)
+
     async def due(
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
@@ -121,6 +125,10 @@ class SqliteStore(BaseStore):
     async def search(self, query: Query) -> Page:
         async with self._searching:
             return await self._read(reads.search, query)
+
+    async def count(self, tenant: str) -> list[Count]:
+        async with self._searching:
+            return await self._read(reads.count, tenant)
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         return await self._read(reads.scan, after, limit)
@@ -144,6 +152,20 @@ class SqliteStore(BaseStore):
 
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         return await self._write(writes.purge, reads.shard_list(shards), before, limit)
+
+    async def drop_outlived(self, shards: Collection[int], now: Millis, limit: int) -> int:
+        return await self._write(writes.drop_outlived, reads.shard_list(shards), now, limit)
+
+    async def write_lines(self, lines: Sequence[AuditLine], keep_for: Millis | None) -> None:  # noqa: ARG002 - see drop_lines
+        await self._open_writer.write_batch(writes.write_lines, lines)
+
+    async def lines(
+        self, tenant: str, after: str | None, limit: int, *, descending: bool
+    ) -> list[AuditLine]:
+        return await self._read(reads.lines, tenant, after, limit, descending=descending)
+
+    async def drop_lines(self, before: Millis, limit: int) -> int:
+        return await self._write(writes.drop_lines, before, limit)
 
     async def _write(
         self,

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from duetime import ids
+from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Insert, Key, Record
@@ -35,7 +36,9 @@ from duetime.stores.waves import waves
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")
 _RESCHEDULED = (*_MOVED_ON, "execute_at")
-_REWRITTEN = (*_RESCHEDULED, "fingerprint", "name", "correlation_id", "weight", "spec")
+_ENDED = (*_MOVED_ON, "drop_at")
+_RESCHEDULED_AND_ENDED = (*_RESCHEDULED, "drop_at")
+_REWRITTEN = (*_RESCHEDULED_AND_ENDED, "fingerprint", "name", "correlation_id", "weight", "spec")
 
 
 def insert(connection: sqlite3.Connection, inserts: Sequence[Insert]) -> list[Timer | None]:
@@ -117,7 +120,10 @@ def _changed_columns(change: Change) -> tuple[str, ...]:
     old, new = change.old, change.new
     if new.spec is not old.spec or new.fingerprint != old.fingerprint:
         return _REWRITTEN
-    return _MOVED_ON if new.execute_at == old.execute_at else _RESCHEDULED
+    is_on_time = new.execute_at == old.execute_at
+    if new.spec.retention is None or new.drop_at == old.drop_at:
+        return _MOVED_ON if is_on_time else _RESCHEDULED
+    return _ENDED if is_on_time else _RESCHEDULED_AND_ENDED
 
 
 def _update(
@@ -155,16 +161,34 @@ def _values(timer: Timer, columns: tuple[str, ...]) -> tuple[Any, ...]:
         return moved_on
     if columns is _RESCHEDULED:
         return (*moved_on, timer.execute_at)
+    if columns is _ENDED:
+        return (*moved_on, timer.drop_at)
+    if columns is _RESCHEDULED_AND_ENDED:
+        return (*moved_on, timer.execute_at, timer.drop_at)
     spec = timer.spec
     return (
         *moved_on,
         timer.execute_at,
+        timer.drop_at,
         timer.fingerprint,
         spec.name,
         spec.correlation_id,
         timer.weight,
         to_json(spec),
     )
+
+
+def remove(connection: sqlite3.Connection, timers: Sequence[Timer]) -> list[bool]:
+    """Drop timers that are still as they were read; tell for each whether it was dropped."""
+    versions = [(timer.id, timer.version) for timer in timers]
+    stale = _select_places(connection, _STALE, versions)
+    doomed: dict[str, int] = {}
+    for place, timer in enumerate(timers):
+        if place not in stale:
+            doomed.setdefault(timer.id, place)  # of one that is named twice, the first
+    _drop_timers(connection, list(doomed))
+    dropped = set(doomed.values())
+    return [place in dropped for place in range(len(timers))]
 
 
 def published(connection: sqlite3.Connection, told: Sequence[str]) -> None:
@@ -192,21 +216,49 @@ def put_record(connection: sqlite3.Connection, old: Record | None, new: Record |
 
 def purge(connection: sqlite3.Connection, shards: str | None, before: Millis, limit: int) -> int:
     """Drop finished timers with all that is theirs; how many."""
-    ((text,),) = connection.execute(purging(shards), (before, shards, limit)).fetchall()
-    doomed: list[str] = msgspec.json.decode(text)
-    if doomed:
-        for table, column in (("attempts", "timer"), ("tags", "timer"), ("timers", "id")):
-            _drop(connection, table, column, doomed)
-    return len(doomed)
+    return _drop_found(connection, purging(shards), (before, shards, limit))
 
 
 def purging(shards: str | None) -> str:
     """The query for what may be dropped: its parameters are before, shards and limit."""
     return (
         "SELECT json_group_array(id) FROM (SELECT id FROM timers "
-        f"WHERE {FINISHED} AND updated_at < ?1{in_shards(shards, 2)} "
+        f"WHERE {FINISHED} AND drop_at IS NULL AND updated_at < ?1{in_shards(shards, 2)} "
         "ORDER BY updated_at LIMIT ?3)"
     )
+
+
+def drop_outlived(
+    connection: sqlite3.Connection, shards: str | None, now: Millis, limit: int
+) -> int:
+    """Drop finished timers whose own retention is over, likewise."""
+    return _drop_found(connection, outliving(shards), (now, shards, limit))
+
+
+def outliving(shards: str | None) -> str:
+    """The query for what has outlived its own retention: its parameters are now, shards, limit."""
+    return (
+        "SELECT json_group_array(id) FROM (SELECT id FROM timers "
+        f"WHERE {FINISHED} AND drop_at <= ?1{in_shards(shards, 2)} ORDER BY drop_at LIMIT ?3)"
+    )
+
+
+def write_lines(connection: sqlite3.Connection, lines: Sequence[AuditLine]) -> list[None]:
+    """Keep lines of the audit; one that is there already stays as it is."""
+    rows = [(line.tenant, line.id, to_json(line)) for line in lines]
+    _write(connection, _inserting("audit_lines", ("tenant", "id", "body")), rows)
+    return [None] * len(lines)
+
+
+def drop_lines(connection: sqlite3.Connection, before: Millis, limit: int) -> int:
+    """Forget lines that were made before then; how many."""
+    return connection.execute(DROPPING_LINES, (ids.first_at(before), limit)).rowcount
+
+
+DROPPING_LINES = (
+    "DELETE FROM audit_lines WHERE (tenant, id) IN "
+    "(SELECT tenant, id FROM audit_lines WHERE id < ? ORDER BY id LIMIT ?)"
+)
 
 
 # Rows in bulk ---------------------------------------------------------------------------------
@@ -242,6 +294,20 @@ def _write_events(connection: sqlite3.Connection, events: Iterable[Event]) -> No
     _write(connection, _inserting("events", ("id", "shard", "body")), rows)
 
 
+def _drop_found(connection: sqlite3.Connection, query: str, values: tuple[Any, ...]) -> int:
+    """Drop the timers that a query finds, with all that is theirs; how many."""
+    ((text,),) = connection.execute(query, values).fetchall()
+    doomed: list[str] = msgspec.json.decode(text)
+    _drop_timers(connection, doomed)
+    return len(doomed)
+
+
+def _drop_timers(connection: sqlite3.Connection, doomed: Sequence[str]) -> None:
+    if doomed:
+        for table, column in (("attempts", "timer"), ("tags", "timer"), ("timers", "id")):
+            _drop(connection, table, column, doomed)
+
+
 def _drop(connection: sqlite3.Connection, table: str, column: str, values: Sequence[str]) -> None:
     connection.execute(_dropping(table, column), (to_json(values),))
 
@@ -266,7 +332,7 @@ def _write(
 @cache
 def _inserting(table: str, columns: tuple[str, ...]) -> Callable[[int], str]:
     names = ", ".join(f'"{column}"' for column in columns)
-    how = "INSERT" if table == "timers" else "INSERT OR REPLACE"
+    how = {"timers": "INSERT", "audit_lines": "INSERT OR IGNORE"}.get(table, "INSERT OR REPLACE")
 
     @cache
     def statement(length: int) -> str:

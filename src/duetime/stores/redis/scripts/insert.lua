@@ -12,11 +12,13 @@ for place = 3, #ARGV do
   else
     redis.call('HSET', row_of(new.id), 'version', new.version, 'due', new.due, 'done', new.done,
       'key', new.key, 'tenant', new.tenant, 'rest', new.rest, 'spec', new.spec)
+    if new.outlived then redis.call('HSET', row_of(new.id), 'outlived', new.outlived) end
     redis.call('SET', owner_of(new.key), new.id)
     redis.call('ZADD', IDS, 0, new.id)
     redis.call('ZADD', ids_of(new.tenant), 0, new.id)
     move(DUE, nil, new.due)
     move(DONE, nil, new.done)
+    move(OUTLIVED, nil, new.outlived or '')
     tell(log_of(new.id), new.attempts)
     tell(EVENTS, new.events)
     answers[#answers + 1] = false

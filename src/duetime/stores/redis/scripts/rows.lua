@@ -2,13 +2,16 @@
 local prefix = ARGV[1] .. ':'
 local DUE = prefix .. 'due'        -- when it wakes, id, version, weight, whether it is claimed
 local DONE = prefix .. 'done'      -- when it was finished, id
+local OUTLIVED = prefix .. 'outlived'  -- when its own retention is over, id, version
 local IDS = prefix .. 'ids'        -- id
 local EVENTS = prefix .. 'events'  -- id, the event
+local AUDIT = prefix .. 'audit'    -- id of a line of the audit, tenant
 
 local function row_of(id) return prefix .. 'timer:' .. id end
 local function log_of(id) return prefix .. 'log:' .. id end
 local function owner_of(key) return prefix .. 'key:' .. key end
 local function ids_of(tenant) return prefix .. 'tenant:' .. tenant end
+local function audit_of(tenant) return prefix .. 'audit:' .. tenant end
 
 -- Let a timer stand in an index in another place, or in none: ''.
 local function move(index, old, new)
@@ -17,7 +20,7 @@ local function move(index, old, new)
   if new ~= '' then redis.call('ZADD', index, 0, new) end
 end
 
--- Attempts and events are JSON behind what they are told apart by: a name, then a brace, and '~' is
+-- Attempts, events and lines of the audit are JSON behind what they are told apart by: a name, then a brace, and '~' is
 -- behind every brace.
 local function forget(index, name)
   redis.call('ZREMRANGEBYLEX', index, '[' .. name .. '{', '(' .. name .. '~')
@@ -28,6 +31,17 @@ local function tell(index, lines)
     forget(index, line[1])
     redis.call('ZADD', index, 0, line[1] .. line[2])
   end
+end
+
+-- Drop a timer that is there, with all that is its own.
+local function drop(id)
+  local row = redis.call('HMGET', row_of(id), 'due', 'done', 'outlived', 'key', 'tenant')
+  redis.call('UNLINK', row_of(id), log_of(id), owner_of(row[4]))
+  redis.call('ZREM', IDS, id)
+  redis.call('ZREM', ids_of(row[5]), id)
+  move(DUE, row[1], '')
+  move(DONE, row[2], '')
+  move(OUTLIVED, row[3], '')
 end
 
 -- Rows of timers until they weigh enough; the last one may be as heavy as it likes.

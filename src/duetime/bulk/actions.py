@@ -1,0 +1,296 @@
+"""What can be done with actions: asked for, looked at, canceled; and the work on them."""
+
+import math
+from collections.abc import Callable
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from duetime import ids
+from duetime.auditing import Audit
+from duetime.bulk import action as documents
+from duetime.bulk.action import Action, Actor, State, record_of
+from duetime.bulk.archive import Archive
+from duetime.bulk.batch import Batches, Notice, Updated
+from duetime.bulk.beginning import Beginning
+from duetime.bulk.clerk import TIDY_EVERY, Clerk
+from duetime.bulk.conclusion import Conclusion
+from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
+from duetime.clock import Clock
+from duetime.drafts import Drafts
+from duetime.errors import Conflict, InvalidRequest, NotFound, PayloadTooLarge, Unavailable
+from duetime.model import DEFAULT_TENANT
+from duetime.searching import EVERYTHING, Filter
+from duetime.stores import Record, Store
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.groups import Groups
+from duetime.tenancy.rules import Rules
+
+MOST_UNDER_WAY = 20  # of one tenant
+MOST_TRIES = 50  # to change a record that its clerk writes again and again
+KINDNESS = 1.0  # seconds that a request waits for an action that may soon have ended
+
+
+def nobody_to_wake() -> None:
+    """There is nobody who works on actions here."""
+
+
+class Actions:
+    """The use cases on actions. ``step`` is the work; ``wake`` calls those who do it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        rules: Rules,
+        groups: Groups,
+        drafts: Drafts,
+        audit: Audit,
+        updated: Updated,
+        notice: Notice,
+    ) -> None:
+        self.wake: Callable[[], None] = nobody_to_wake
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._drafts = drafts
+        self._audit = audit
+        self._archive = Archive(store, clock)
+        self._beginning = Beginning(store, clock, rules, self._archive)
+        conclusion = Conclusion(self._archive, groups, rules, audit)
+        self._clerk = Clerk(
+            store,
+            clock,
+            Batches(store, clock, updated, notice),
+            conclusion=conclusion,
+            beginning=self._beginning,
+        )
+        self._to_tidy: list[str] = []
+        self._tidied_at = -math.inf
+
+    async def create(
+        self, caller: Caller, body: CreateAction, key: str | None = None
+    ) -> tuple[Action, bool]:
+        """Do something to all timers that match, in the background; tells whether it is new.
+
+        The same once more with the same key is answered with what the first one has made.
+        """
+        fingerprint = None if key is None else documents.fingerprint(body, caller.groups)
+        if key is not None and (made := await self._made_before(caller, key)) is not None:
+            return await self._repeated(made, fingerprint), False
+        update = to_update(body)
+        if update is not None:
+            try:
+                self._drafts.check_update(update, self._clock.now())
+            except (InvalidRequest, PayloadTooLarge) as error:
+                raise InvalidRequest(f"update.{error}") from None
+        action = self.new(caller, body.action, to_filter(body.filter))
+        action = replace(
+            action,
+            dry_run=body.dry_run,
+            by=to_shift(body),
+            update=_copied(body),
+            key=key,
+            fingerprint=fingerprint,
+        )
+        made = await self._start_once(action)
+        if made is not None:
+            return await self._repeated(made, fingerprint), False
+        await self._audit.note(
+            caller,
+            "action.create",
+            "action",
+            action.id,
+            details={"action": body.action, "filter": _words(body), "dry_run": body.dry_run},
+        )
+        return await self.awaited(action, KINDNESS), True
+
+    def new(
+        self, caller: Caller, verb: documents.Verb, wanted: Filter, state: State = "running"
+    ) -> Action:
+        """An action that nobody has written yet."""
+        now = self._clock.now()
+        return Action(
+            id=ids.new_id(now, ids.spread_shard(ids.SHARDS)),
+            tenant=caller.tenant,
+            verb=verb,
+            filter=wanted,
+            groups=None if caller.groups is None else tuple(sorted(caller.groups)),
+            # Also those of this very millisecond: whoever asks has made them before.
+            created_before=now + 1,
+            state=state,
+            actor=Actor(caller.name, caller.key, caller.address, caller.correlation_id),
+            created_at=now,
+            updated_at=now,
+            node=self._clerk.name if self.is_attended else None,
+        )
+
+    async def start(self, action: Action) -> bool:
+        """Write an action down; from here on it is worked on. False: there is one of its name."""
+        if not action.is_of_group:  # a group that is paused must not have to wait for others
+            await self._check_room(action.tenant)
+        is_new = await self._store.put_record(None, record_of(action, None))
+        if is_new:
+            self._call_clerk()
+        return is_new
+
+    async def let_begin(self, action: Action) -> None:
+        """Let an action begin that was only prepared."""
+        found = await self._find(action)
+        if found is not None and found[1].state == "prepared":
+            action = replace(action, is_canceling=found[1].is_canceling)
+            await self._store.put_record(found[0], record_of(action, found[0]))
+            self._call_clerk()
+
+    async def drop(self, action: Action) -> None:
+        """Take away an action that was only prepared."""
+        found = await self._find(action)
+        if found is not None and found[1].state == "prepared":
+            await self._store.put_record(found[0], None)
+
+    async def get(self, caller: Caller, id_: str) -> Action:
+        """An action."""
+        action = await self._stored(caller.tenant, id_)
+        if action is None or not action.is_seen_by(caller):
+            raise NotFound("action not found")
+        return action
+
+    async def of(self, caller: Caller) -> list[Action]:
+        """The actions that there are for somebody, newest first."""
+        # In this order: one that ends meanwhile is found in both places, and not in neither.
+        under_way = [action for _, action in await self._under_way(caller.tenant)]
+        ended = await self._archive.of(caller.tenant)
+        found = {action.id: action for action in (*under_way, *ended)}
+        mine = [action for action in found.values() if action.is_seen_by(caller)]
+        return sorted(mine, key=lambda action: action.id, reverse=True)
+
+    async def cancel(self, caller: Caller, id_: str) -> Action:
+        """Do no more than is done already; what is done stays done."""
+        for _ in range(MOST_TRIES):
+            action = await self.get(caller, id_)
+            if action.is_of_group:
+                raise Conflict("action: it belongs to a group, and must be done to its end")
+            if action.state == "canceled" or action.is_canceling:
+                return action
+            if action.has_ended:
+                raise Conflict(f"action: it has ended: {action.state}")
+            found = await self._find(action)
+            if found is None or found[1].has_ended:  # just now
+                continue
+            new = replace(found[1], is_canceling=True, updated_at=self._clock.now())
+            if await self._store.put_record(found[0], record_of(new, found[0])):
+                self._call_clerk()
+                await self._audit.note(caller, "action.cancel", "action", id_)
+                return await self.awaited(new, KINDNESS)
+        raise Unavailable("the action keeps changing; nothing was written, try again")
+
+    async def awaited(self, action: Action, seconds: float) -> Action:
+        """The action as it is when it has ended, or after so long."""
+        if self.is_attended:
+            await self._clerk.wait_for(action.id, seconds)
+        return await self._stored(action.tenant, action.id) or action
+
+    async def step(self) -> float:
+        """Work on actions."""
+        pause = await self._clerk.step()
+        await self._tidy()
+        return pause
+
+    @property
+    def is_attended(self) -> bool:
+        """Tell whether somebody works on actions here."""
+        return self.wake is not nobody_to_wake
+
+    def _call_clerk(self) -> None:
+        self._clerk.look_soon()
+        self.wake()
+
+    async def _under_way(self, tenant: str) -> list[tuple[Record, Action]]:
+        records = await self._store.records(documents.KIND)
+        return documents.readable(
+            record for record in records if record.name.startswith(f"{tenant}/")
+        )
+
+    async def _stored(self, tenant: str, id_: str) -> Action | None:
+        """An action, looked for among those under way first: these are few, and asked for often."""
+        for _, action in await self._under_way(tenant):
+            if action.id == id_:
+                return action
+        return await self._archive.get(tenant, id_)
+
+    async def _check_room(self, tenant: str) -> None:
+        records = await self._store.records(documents.KIND)
+        mine = sum(record.name.startswith(f"{tenant}/") for record in records)
+        if mine >= MOST_UNDER_WAY:
+            raise Conflict(
+                f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
+            )
+
+    # Those that may be asked for again -------------------------------------------------------
+
+    async def _start_once(self, action: Action) -> Action | None:
+        """Start an action; if one was started by the same key already, the answer is that."""
+        if action.key is None:
+            await self.start(action)
+            return None
+        # Only prepared: one by the same key may have ended, and been filed, just before this.
+        if await self.start(replace(action, state="prepared")):
+            if await self._begin(action):
+                return None
+            await self.drop(action)
+        made = await self._named(action)
+        if made is None:
+            raise Unavailable(
+                "the action by this key has just gone; nothing was written, try again"
+            )
+        return made
+
+    async def _made_before(self, caller: Caller, key: str) -> Action | None:
+        """The action that was asked for by this key."""
+        return await self._named(replace(self.new(caller, "cancel", EVERYTHING), key=key))
+
+    async def _named(self, action: Action) -> Action | None:
+        for record, each in await self._under_way(action.tenant):
+            if record.name == action.name:
+                return each
+        return await self._archive.named(action.tenant, action.name)
+
+    async def _repeated(self, made: Action, fingerprint: str | None) -> Action:
+        if made.fingerprint != fingerprint:
+            raise Conflict("Idempotency-Key: was given with other content already")
+        if made.has_ended:
+            return made
+        if made.state == "prepared":  # whoever asked first may have died over it
+            await self._begin(made)
+        return await self.awaited(made, KINDNESS)
+
+    async def _begin(self, action: Action) -> bool:
+        """Let an action with a key begin, unless it has been done before."""
+        begun = await self._beginning.begun(action)
+        if begun is None:
+            return False
+        await self.let_begin(begun)
+        return True
+
+    async def _find(self, action: Action) -> tuple[Record, Action] | None:
+        found = await self._under_way(action.tenant)
+        return next((each for each in found if each[1].id == action.id), None)
+
+    async def _tidy(self) -> None:
+        """Tidy the archive of one tenant, if it is time."""
+        if self._to_tidy:
+            await self._archive.tidy(self._to_tidy.pop())
+        elif self._clock.monotonic() >= self._tidied_at + TIDY_EVERY:
+            self._tidied_at = self._clock.monotonic()
+            self._to_tidy = [DEFAULT_TENANT, *(tenant.name for tenant in self._rules.tenants)]
+
+
+def _copied(body: CreateAction) -> documents.Update:
+    return UNSET if body.update is UNSET else body.update.copy()
+
+
+def _words(body: CreateAction) -> dict[str, object]:
+    """The filter as it was asked for, for the audit."""
+    given = {name: getattr(body.filter, name) for name in body.filter.__struct_fields__}
+    return {name: value for name, value in given.items() if value not in (None, [], {}, False)}

@@ -1,0 +1,283 @@
+"""The clerk works on the actions that are under way: one batch of each in turn, then a breath.
+
+An action belongs to the node that its record names. Whoever finds a record that has stood still for
+a while, on its own monotonic clock, takes it up: it writes its own name into it, and whoever loses
+a record stops working on that action. So two may work on the same batch for a moment, and each
+timer is still changed once: see ``batch.py``.
+"""
+
+import asyncio
+import logging
+import secrets
+
+import msgspec
+from msgspec.structs import replace
+
+from duetime.admission import MIB
+from duetime.bulk import action as actions
+from duetime.bulk import emptying, resuming
+from duetime.bulk.action import Action, State, Tally, is_done, record_of
+from duetime.bulk.batch import Batches
+from duetime.bulk.beginning import Beginning
+from duetime.bulk.conclusion import Conclusion
+from duetime.bulk.sightings import Sightings
+from duetime.clock import Clock
+from duetime.errors import StoreError, UnsupportedQuery
+from duetime.model import Timer
+from duetime.searching import Part, search
+from duetime.stores import Record, Store
+from duetime.stores.portions import portions
+
+log = logging.getLogger("duetime.bulk")
+
+BATCH = 200
+HEAVIEST = 4 * MIB  # timers of a batch, together
+MOST_SEEN = 2_000  # timers that are looked at for one batch
+LOOK_EVERY = 3.0  # seconds
+TIDY_EVERY = 3_600.0
+TAKEN_UP_AFTER = 10.0  # that a record has stood still
+PREPARED_FOR = 60.0  # seconds: longer than anybody waits for all nodes to obey
+SHORTEST_BREATH = 0.005
+LONGEST_BREATH = LOOK_EVERY
+TRIED_AGAIN_AFTER = 60.0  # what has ended and cannot be concluded
+
+
+class Work(msgspec.Struct):
+    """An action that this node works on."""
+
+    record: Record
+    action: Action
+    tally: Tally | None = None  # of its batch; None: nobody knows what became of that
+    rests_until: float = 0.0
+
+
+class Clerk:
+    """Works on actions, those of all tenants."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        batches: Batches,
+        *,
+        conclusion: Conclusion,
+        beginning: Beginning,
+    ) -> None:
+        self.name = f"clerk-{secrets.token_hex(6)}"
+        self._store = store
+        self._clock = clock
+        self._batches = batches
+        self._conclusion = conclusion
+        self._beginning = beginning
+        self._works: dict[str, Work] = {}
+        self._sightings = Sightings(LOOK_EVERY)
+        self._look_at = clock.monotonic()
+        self._ends: dict[str, asyncio.Event] = {}
+
+    def look_soon(self) -> None:
+        """Look at the records with the next pass, and not only when it is time."""
+        self._look_at = self._clock.monotonic()
+
+    async def wait_for(self, action: str, seconds: float) -> None:
+        """Wait until this node has ended an action, at most so long."""
+        event = self._ends.setdefault(action, asyncio.Event())
+        try:
+            await self._clock.wait(event, seconds)
+        finally:
+            self._ends.pop(action, None)
+
+    async def step(self) -> float:
+        """Write one batch of each action that is this node's."""
+        began_at = self._clock.monotonic()
+        if began_at >= self._look_at:
+            await self._look()
+        for name in list(self._works):
+            work = self._works.get(name)
+            if work is not None and work.rests_until <= began_at:
+                await self._turn(name)
+                # Many actions take long: those of others must not be lost sight of meanwhile.
+                self._sightings.has_heard(self._clock.monotonic())
+                if self._clock.monotonic() >= self._look_at:
+                    await self._look()
+        now = self._clock.monotonic()
+        rests = [work.rests_until for work in self._works.values()]
+        if all(until > now for until in rests):
+            return max(min([self._look_at, *rests]) - now, 0)
+        return min(max((now - began_at) / 2, SHORTEST_BREATH), LONGEST_BREATH)
+
+    # Which actions ----------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        asked_at = self._clock.monotonic()
+        records = await self._store.records(actions.KIND)
+        self._sightings.look_at(records, asked_at=asked_at, seen_at=self._clock.monotonic())
+        self._look_at = self._clock.monotonic() + LOOK_EVERY
+        known = {record.name for record in records}
+        self._works = {name: work for name, work in self._works.items() if name in known}
+        for record in records:
+            work = self._works.get(record.name)
+            if work is not None and work.record.version == record.version:
+                continue
+            self._works.pop(record.name, None)  # somebody else has written it
+            await self._consider(record)
+        await self._bring_back(known)
+
+    async def _consider(self, record: Record) -> None:
+        """Work on an action if it is this node's, or nobody's any more."""
+        try:
+            action = actions.read(record)
+        except msgspec.MsgspecError:  # another version wrote it, and will work on it
+            return
+        still_for = self._sightings.still_for(record.name)
+        if action.state == "prepared":
+            if still_for >= PREPARED_FOR:
+                await self._begin(record, action)
+        elif action.node == self.name:
+            self._works[record.name] = Work(record, action)
+        elif action.node is None or still_for >= TAKEN_UP_AFTER:
+            if action.node is not None:
+                log.info("action %s is taken up: its node has left it", action.id)
+            await self._put(Work(record, action), replace(action, node=self.name))
+
+    async def _begin(self, record: Record, action: Action) -> None:
+        """See to an action whose maker is gone before it let it begin."""
+        begun = await self._beginning.begun(action)
+        if begun is None:
+            await self._store.put_record(record, None)
+        else:
+            await self._put(Work(record, action), replace(begun, node=self.name))
+
+    async def _bring_back(self, known: set[str]) -> None:
+        """Make actions anew that groups wait for: else these would wait for ever."""
+        for action in await self._beginning.forgotten(known):
+            record = record_of(action, None)
+            if await self._store.put_record(None, record):
+                log.warning("action %s was lost; it is made anew for its group", action.id)
+                await self._begin(record, action)
+
+    # One of them ------------------------------------------------------------------------------
+
+    async def _turn(self, name: str) -> None:
+        work = self._works[name]
+        try:
+            await self._go_on(work)
+        except UnsupportedQuery as error:
+            await self._fail(work, str(error))
+        except StoreError:
+            self._forget(name)  # nobody knows what became of it: it is read again
+            raise
+        except Exception as error:  # it must not stand in the way of the others
+            log.exception("action %s failed", work.action.id)
+            await self._fail(work, f"unexpected error: {type(error).__name__}")
+
+    async def _go_on(self, work: Work) -> None:
+        action = work.action
+        if action.has_ended:
+            await self._file(work)
+            return
+        tally = work.tally
+        if tally is None:
+            tally = work.tally = await self._batches.write(action)
+        action = self._closed(action, tally)
+        if action.has_seen_all and action.latest is not None:
+            if await self._put(work, resuming.concluded(action)):
+                work.tally = await self._batches.write(work.action)
+        elif action.emptying is not None and await self._conclusion.has_lost_its_group(action):
+            # Others were faster, and what is made after that is no affair of this action.
+            await self._end(work, action)
+        elif action.emptying is not None and action.has_seen_all:
+            await self._end_pass(work, action)
+        elif action.is_canceling or action.has_seen_all:
+            await self._end(work, action)
+        else:
+            await self._next_batch(work, action)
+
+    def _closed(self, action: Action, tally: Tally) -> Action:
+        """The action without its batch, of which this became."""
+        if action.emptying is not None:
+            tally = emptying.counted(tally)
+        return replace(action, tally=action.tally + tally, batch=(), updated_at=self._clock.now())
+
+    async def _next_batch(self, work: Work, action: Action) -> None:
+        part = Part(descending=False, limit=BATCH, after=action.cursor)
+        page = await search(
+            self._store.search, action.tenant, action.wanted, part, most_seen=MOST_SEEN
+        )
+        place = page.stopped_at
+        timers = next(portions(page.timers, _weight, heaviest=HEAVIEST, longest=BATCH), [])
+        if len(timers) == BATCH or len(timers) < len(page.timers):
+            place = timers[-1].created_at, timers[-1].id
+        found = [timer for timer in timers if not is_done(action, timer)]
+        action = replace(action, cursor=place, has_seen_all=place is None)
+        if action.dry_run:
+            action = replace(action, tally=action.tally + self._batches.judge(action, found))
+        elif action.verb == "let go":
+            action = resuming.planned(action, found)
+        elif action.emptying is not None:
+            action = emptying.planned(action, found)
+        else:
+            action = replace(action, batch=tuple(timer.id for timer in found))
+        if await self._put(work, action):
+            batch = set(action.batch)
+            found = [timer for timer in found if timer.id in batch]
+            work.tally = await self._batches.write(action, found)
+
+    async def _end_pass(self, work: Work, action: Action) -> None:
+        """Delete the group that was to be emptied, or go through it once more."""
+        problem = emptying.problem(action)
+        if problem is None:
+            problem = await self._conclusion.delete_group(action)
+        now = self._clock.now()
+        if problem is None:
+            await self._end(work, action)
+        elif emptying.is_over(action, now):
+            await self._end(work, action, problem)
+        elif await self._put(work, emptying.again(action, now)) and emptying.must_rest(action):
+            work.rests_until = self._clock.monotonic() + emptying.REST
+
+    async def _end(self, work: Work, action: Action, error: str | None = None) -> None:
+        is_canceled = action.is_canceling and not action.has_seen_all
+        state: State = "canceled" if is_canceled else "done"
+        if error is not None:
+            state = "failed"
+        now = self._clock.now()
+        ended = replace(action, state=state, error=error, updated_at=now, finished_at=now)
+        if await self._put(work, ended):
+            await self._file(work)
+
+    async def _fail(self, work: Work, error: str) -> None:
+        action = work.action
+        if action.has_ended:
+            work.rests_until = self._clock.monotonic() + TRIED_AGAIN_AFTER
+            return
+        tally = work.tally
+        if tally is None:
+            tally = await self._batches.given_up(action, error)
+        await self._end(work, self._closed(action, tally), error)
+
+    async def _file(self, work: Work) -> None:
+        """Conclude an action that has ended, and take it off the table."""
+        await self._conclusion.conclude(work.action)
+        await self._store.put_record(work.record, None)
+        self._works.pop(work.record.name, None)
+        if (event := self._ends.get(work.action.id)) is not None:
+            event.set()
+
+    async def _put(self, work: Work, action: Action) -> bool:
+        """Write down how far an action has come; who loses that works on it no more."""
+        record = record_of(action, work.record)
+        name = record.name
+        if not await self._store.put_record(work.record, record):
+            self._forget(name)
+            return False
+        work.record, work.action, work.tally, work.rests_until = record, action, None, 0.0
+        self._works[name] = work
+        return True
+
+    def _forget(self, name: str) -> None:
+        self._works.pop(name, None)
+        self.look_soon()
+
+
+def _weight(timer: Timer) -> int:
+    return timer.weight

@@ -1,0 +1,71 @@
+"""The conclusion of an action: what is to be done at its end. All of it may be repeated."""
+
+from duetime.auditing import Audit
+from duetime.bulk.action import Action
+from duetime.bulk.archive import Archive
+from duetime.errors import Conflict, NotFound
+from duetime.tenancy.groups import Groups
+from duetime.tenancy.rules import Rules
+
+MOST_TRIES = 5  # to delete a group that others change
+
+
+class Conclusion:
+    """Concludes actions."""
+
+    def __init__(self, archive: Archive, groups: Groups, rules: Rules, audit: Audit) -> None:
+        self._archive = archive
+        self._groups = groups
+        self._rules = rules
+        self._audit = audit
+
+    async def conclude(self, action: Action) -> None:
+        """Do what is to be done when an action has ended."""
+        if action.resumed is not None:
+            await self._rules.look(anew=True)
+            await self._groups.has_been_resumed(action.tenant, action.resumed.name, action.id)
+        tally = action.tally
+        # Before it is filed: a line that is written twice, should this node die now, is better
+        # than none.
+        await self._audit.note(
+            action.caller,
+            "action.done",
+            "action",
+            action.id,
+            details={
+                "action": action.verb,
+                "state": action.state,
+                "dry_run": action.dry_run,
+                "matched": tally.matched,
+                "changed": tally.changed,
+                "skipped": tally.skipped,
+                "failed": tally.failed,
+            },
+        )
+        await self._archive.put(action)
+        await self._archive.tidy(action.tenant)
+
+    async def has_lost_its_group(self, action: Action) -> bool:
+        """Tell whether the group that an action empties is gone, be there another in its place."""
+        if action.emptying is None:
+            return False
+        try:
+            group = await self._groups.get(action.caller, action.emptying.group)
+        except NotFound:
+            return True
+        return group.created_at != action.emptying.created_at
+
+    async def delete_group(self, action: Action) -> str | None:
+        """Delete the group that an action has emptied; if that cannot be, the answer says why."""
+        if action.emptying is None:
+            return None
+        name, created_at = action.emptying.group, action.emptying.created_at
+        for _ in range(MOST_TRIES):
+            try:
+                await self._groups.delete(action.caller, name, created_at=created_at)
+            except NotFound:  # it is gone already
+                return None
+            except Conflict:  # somebody else has changed it
+                continue
+            return None
+        return "group: others keep changing it; it stays"

@@ -1,0 +1,91 @@
+"""What is done with a group and with its timers at once: it is resumed, or deleted."""
+
+from msgspec.structs import replace
+
+from duetime.bulk.action import Action, Emptying
+from duetime.bulk.actions import Actions
+from duetime.bulk.resuming import begun
+from duetime.clock import Clock
+from duetime.errors import Conflict, NotFound, Unavailable
+from duetime.model import DEFAULT_GROUP, Status
+from duetime.searching import EVERYTHING, Filter, has_any
+from duetime.stores import Query, Store
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import Group
+from duetime.tenancy.groups import Groups
+
+TO_COME = (Status.PENDING, Status.PAUSED, Status.EXECUTING)
+CANCELABLE = (Status.PENDING, Status.PAUSED)
+PATIENCE = 5.0  # seconds that a request waits for the timers of a group to be canceled
+
+
+class GroupActions:
+    """The use cases on groups with their timers."""
+
+    def __init__(self, store: Store, clock: Clock, groups: Groups, actions: Actions) -> None:
+        self._store = store
+        self._clock = clock
+        self._groups = groups
+        self._actions = actions
+
+    async def delete(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
+        """Take a group away; the answer is the action that will, if that takes longer."""
+        group = await self._groups.get(caller, name)
+        if name == DEFAULT_GROUP:
+            raise Conflict("group: the default group is always there")
+        if cancel:
+            return await self._cancel_and_delete(caller, group)
+        try:
+            waiting = await self._waiting(caller.tenant, name)
+        except TimeoutError:
+            raise Unavailable(
+                "group: there are so many timers that it would take too long to see whether some "
+                "of them are in this group; cancel=true goes through them in the background"
+            ) from None
+        if waiting:
+            raise Conflict(
+                f"group: {waiting} of its timers are still to come; cancel=true cancels them"
+            )
+        await self._groups.delete(caller, name)
+        return None
+
+    async def resume(self, caller: Caller, name: str) -> Group:
+        """Start timers of a group again, and see to what fell due meanwhile by its rule."""
+        group = await self._groups.get(caller, name)
+        if not group.is_paused:
+            raise Conflict("group: it is not paused")
+        # First of all the action: should this node die, others find it and go on.
+        action = self._actions.new(caller, "let go", EVERYTHING, "prepared")
+        action = replace(action, groups=(name,))
+        await self._actions.start(action)
+        try:
+            group, _ = await self._groups.resumed(caller, name, action.id)
+        except (Conflict, NotFound):
+            # Nothing was written. After any other error nobody knows that, and the clerk finds out.
+            await self._actions.drop(action)
+            raise
+        # If not all nodes are known to obey by now, some never will: what these put to sleep after
+        # this is found when it wakes by itself.
+        await self._actions.let_begin(begun(action, group, self._clock.now()))
+        return group
+
+    async def _cancel_and_delete(self, caller: Caller, group: Group) -> Action | None:
+        wanted = Filter(statuses=CANCELABLE, groups=(group.name,))
+        action = self._actions.new(caller, "cancel", wanted)
+        emptying = Emptying(group=group.name, created_at=group.created_at)
+        action = replace(action, groups=(group.name,), emptying=emptying)
+        await self._actions.start(action)
+        action = await self._actions.awaited(action, PATIENCE)
+        return None if action.state == "done" else action
+
+    async def _waiting(self, tenant: str, name: str) -> str | None:
+        """How many timers of a group are still to come, in words."""
+        total = 0
+        for status in TO_COME:
+            query = Query(tenant=tenant, group=name, status=status, limit=1)
+            if self._store.traits.counts:
+                page = await self._store.search(replace(query, with_total=True))
+                total += page.total or 0
+            elif await has_any(self._store.search, query):
+                return "some"
+        return str(total) if total else None

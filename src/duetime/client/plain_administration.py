@@ -1,0 +1,158 @@
+"""The plain client's methods about more than one timer: tenants, keys, groups, actions, audit."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Unpack
+
+from duetime.client import action_calls, audit_calls, tenancy_calls
+from duetime.client.action_types import Action, ActionName, Actions, TimerFilter
+from duetime.client.audit_types import AuditExportFilters, AuditFilters, AuditLine, AuditPage
+from duetime.client.calls import AnswerT, Call
+from duetime.client.tenancy_types import (
+    Deleted,
+    Group,
+    GroupChange,
+    Groups,
+    Key,
+    Keys,
+    MadeKey,
+    NewGroup,
+    NewKey,
+    NewTenant,
+    Revoked,
+    Tenant,
+    TenantChange,
+    Tenants,
+    Usage,
+    Whoami,
+)
+from duetime.client.types import TimerChange
+
+
+class Administration(ABC):
+    """What ``Client`` can do besides timers."""
+
+    @abstractmethod
+    def send(self, call: Call[AnswerT]) -> AnswerT:
+        """Make a call."""
+
+    @abstractmethod
+    def lines(self, call: Call[bytes]) -> Iterator[bytes]:
+        """Make a call whose answer is lines."""
+
+    def create_tenant(self, **tenant: Unpack[NewTenant]) -> Tenant:
+        return self.send(tenancy_calls.create_tenant(tenant))
+
+    def tenants(self) -> Tenants:
+        return self.send(tenancy_calls.tenants())
+
+    def get_tenant(self, name: str) -> Tenant:
+        return self.send(tenancy_calls.get_tenant(name))
+
+    def update_tenant(self, name: str, **change: Unpack[TenantChange]) -> Tenant:
+        """Change a tenant; what is not named stays as it is."""
+        return self.send(tenancy_calls.update_tenant(name, change))
+
+    def delete_tenant(self, name: str) -> Deleted:
+        """Take a tenant away, with its keys and groups; refused while timers of it wait."""
+        return self.send(tenancy_calls.delete_tenant(name))
+
+    def create_key(self, tenant: str, **key: Unpack[NewKey]) -> MadeKey:
+        """Make a key; its ``key`` is told in this answer, and never again."""
+        return self.send(tenancy_calls.create_key(tenant, key))
+
+    def keys(self, tenant: str) -> Keys:
+        return self.send(tenancy_calls.keys(tenant))
+
+    def get_key(self, tenant: str, id_: str) -> Key:
+        return self.send(tenancy_calls.get_key(tenant, id_))
+
+    def rotate_key(self, tenant: str, id_: str, *, valid_for: str | None = None) -> MadeKey:
+        """Make another key for the same; the old one stays valid for so long (default: 24h)."""
+        return self.send(tenancy_calls.rotate_key(tenant, id_, valid_for))
+
+    def revoke_key(self, tenant: str, id_: str) -> Revoked:
+        return self.send(tenancy_calls.revoke_key(tenant, id_))
+
+    def create_group(self, **group: Unpack[NewGroup]) -> Group:
+        return self.send(tenancy_calls.create_group(group))
+
+    def groups(self) -> Groups:
+        return self.send(tenancy_calls.groups())
+
+    def get_group(self, name: str) -> Group:
+        return self.send(tenancy_calls.get_group(name))
+
+    def put_group(self, name: str, **change: Unpack[GroupChange]) -> Group:
+        """Create a group or change it; what is not named stays as it is."""
+        return self.send(tenancy_calls.put_group(name, change))
+
+    def delete_group(self, name: str, *, cancel: bool = False) -> Deleted:
+        """Take a group away; refused while timers of it wait, unless they are to be canceled."""
+        return self.send(tenancy_calls.delete_group(name, cancel=cancel))
+
+    def pause_group(self, name: str) -> Group:
+        """Start nothing of a group until it is resumed; waits until every node obeys.
+
+        ``exchange`` also tells, by the status 202, if not all nodes have confirmed it in time.
+        """
+        return self.send(tenancy_calls.pause_group(name))
+
+    def resume_group(self, name: str) -> Group:
+        """Start timers of a group again; ``on_resume`` says what becomes of those it held back."""
+        return self.send(tenancy_calls.resume_group(name))
+
+    def whoami(self) -> Whoami:
+        """What the key is good for, and which tenant it acts for."""
+        return self.send(tenancy_calls.whoami())
+
+    def usage(self) -> Usage:
+        """How much the tenant has, and how much it may have."""
+        return self.send(tenancy_calls.usage())
+
+    def start_action(
+        self,
+        action: ActionName,
+        which: TimerFilter,
+        *,
+        dry_run: bool = False,
+        by: str | None = None,
+        update: TimerChange | None = None,
+        idempotency_key: str | None = None,
+    ) -> Action:
+        """Begin to do something to all timers that match; ``get_action`` tells how far it is.
+
+        ``by`` belongs to "shift", ``update`` to "update". A dry run only counts. The same call
+        again with the same ``idempotency_key`` answers with what the first one began.
+        """
+        return self.send(
+            action_calls.start_action(
+                action, which, idempotency_key, dry_run=dry_run, by=by, update=update
+            )
+        )
+
+    def actions(self) -> Actions:
+        return self.send(action_calls.actions())
+
+    def get_action(self, id_: str) -> Action:
+        return self.send(action_calls.get_action(id_))
+
+    def cancel_action(self, id_: str) -> Action:
+        """Stop an action; what it has changed stays changed."""
+        return self.send(action_calls.cancel_action(id_))
+
+    def audit(self, **filters: Unpack[AuditFilters]) -> Iterator[AuditLine]:
+        """All lines that match, page by page; ``limit`` is the size of a page."""
+        following: AuditFilters | None = filters
+        while following is not None:
+            page = self.send(audit_calls.audit_page(following))
+            yield from page["lines"]
+            following = audit_calls.next_audit_page(following, page)
+
+    def audit_page(self, **filters: Unpack[AuditFilters]) -> AuditPage:
+        """One page of the audit, with the cursor of the next one."""
+        return self.send(audit_calls.audit_page(filters))
+
+    def export_audit(self, **filters: Unpack[AuditExportFilters]) -> Iterator[bytes]:
+        """All lines that match in one answer, each as JSON as it arrives, without line ends."""
+        return self.lines(audit_calls.export_audit(filters))

@@ -1,0 +1,43 @@
+"""An excerpt: how the body of an answer began, as text that every store takes."""
+
+import codecs
+import re
+
+# PostgreSQL takes no U+0000, and other controls would take over a terminal that shows them. They
+# become a byte that no UTF-8 has, which reading replaces anyway: to look at each character of a
+# long text costs several times as much.
+_TAB, _NEWLINE, _RETURN, _DELETE, _NO_UTF_8 = 0x09, 0x0A, 0x0D, 0x7F, 0xFF
+_CONTROLS = {*range(0x20), _DELETE} - {_TAB, _NEWLINE, _RETURN}
+_HARMLESS = bytes(
+    _NO_UTF_8 if byte in _CONTROLS else _NEWLINE if byte == _RETURN else byte for byte in range(256)
+)
+# Those that are two bytes long in UTF-8, of which this is the first.
+_LATER_CONTROLS, _THEIR_FIRST = re.compile("[\x80-\x9f]"), b"\xc2"
+
+
+class Excerpt:
+    """The first ``most`` bytes of what is added; the rest is dropped as it comes."""
+
+    __slots__ = ("_kept", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        room = self._most - len(self._kept)
+        if room > 0:
+            self._kept += piece if len(piece) <= room else piece[:room]
+
+    def text(self) -> str:
+        """What was kept, read as UTF-8; what is none, and controls, are replaced.
+
+        Half a character at the end is left out where the limit may have cut it. Lines end with a
+        newline, however they ended before.
+        """
+        is_whole = len(self._kept) < self._most
+        harmless = self._kept.replace(b"\r\n", b"\n").translate(_HARMLESS)
+        text, _ = codecs.utf_8_decode(harmless, "replace", is_whole)
+        if _THEIR_FIRST in harmless:
+            text = _LATER_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+        return text

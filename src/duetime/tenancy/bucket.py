@@ -1,0 +1,75 @@
+"""A bucket of tokens: so many come with every second, and each timer that is made takes one."""
+
+# How much the newest measurement of what is asked for counts beside all before it.
+_WEIGHT = 0.8
+
+SHORTEST = 0.5  # seconds over which it is measured: less would be chance
+
+
+class Bucket:
+    """Tokens for this node's share of a limit, at most as many as come in a second."""
+
+    __slots__ = (
+        "_at",
+        "_measured_at",
+        "_most",
+        "_refused",
+        "_refused_since",
+        "_share",
+        "_tokens",
+        "asked",
+        "rate",
+    )
+
+    def __init__(self, most: float, now: float) -> None:
+        self._most = most  # per second, in the whole cluster
+        self._share = 1.0
+        self._tokens = self._capacity
+        self._at = now
+        self._measured_at = now
+        self.asked = 0  # timers, since it was last measured
+        self.rate = 0.0  # timers that are asked for per second
+        self._refused = 0
+        self._refused_since = now
+
+    @property
+    def _capacity(self) -> float:
+        return max(self._most * self._share, 1.0)
+
+    def fill(self, most: float, now: float) -> None:
+        """Add what has come since; the limit may be another one by now."""
+        self._most = most
+        came = (now - self._at) * most * self._share
+        self._tokens = min(self._tokens + came, self._capacity)
+        self._at = now
+
+    def share(self, part: float, now: float) -> None:
+        """Be this part of the limit from now on."""
+        self.fill(self._most, now)
+        self._share = part
+        self._tokens = min(self._tokens, self._capacity)
+
+    def wait(self) -> float:
+        """After how many seconds there is a token; 0: now."""
+        return 0.0 if self._tokens >= 1 else (1 - self._tokens) / (self._most * self._share)
+
+    def take(self) -> None:
+        """Take one that is there."""
+        self._tokens -= 1
+
+    def refuse(self, now: float) -> int:
+        """Count a refusal: the how-many-eth it is within about a second."""
+        if now - self._refused_since >= 1:
+            self._refused, self._refused_since = 0, now
+        self._refused += 1
+        return self._refused
+
+    def demand(self, now: float) -> float:
+        """Measure how many timers are asked for per second."""
+        elapsed = now - self._measured_at
+        if elapsed >= SHORTEST:
+            self.rate = (1 - _WEIGHT) * self.rate + _WEIGHT * self.asked / elapsed
+            if self.rate < 0.01:  # noqa: PLR2004 - nobody asks any more
+                self.rate = 0.0
+            self.asked, self._measured_at = 0, now
+        return self.rate

@@ -1,0 +1,295 @@
+"""What can be done with groups, and where the timers of each are."""
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from duetime.auditing import Audit
+from duetime.clock import Clock, Millis
+from duetime.delivery import Sender
+from duetime.drafts import to_retry_policy
+from duetime.errors import Conflict, InvalidRequest, NotFound, Unavailable
+from duetime.layout import Layout
+from duetime.model import DEFAULT_GROUP, HttpCallback
+from duetime.requests import to_millis
+from duetime.searching import has_any
+from duetime.stores import Key, Query, Store
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
+from duetime.tenancy.obedience import until_all_obey
+from duetime.tenancy.requests import PutGroup
+from duetime.tenancy.rules import Kept, Rules
+from duetime.tenancy.tenants import changed_quotas
+
+MOST_GROUPS = 1_000  # of one tenant
+MOST_NAMES = 10 * MOST_GROUPS  # with those of deleted ones, which keep their number of shards
+
+
+class Groups:
+    """The use cases on groups."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        audit: Audit,
+        *,
+        layout: Layout,
+        are_made_by_timers: bool = True,
+    ) -> None:
+        self._rules = rules
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+        self._audit = audit
+        self._layout = layout
+        self._are_made_by_timers = are_made_by_timers
+
+    # For timers -------------------------------------------------------------------------------
+
+    def defaults(self, tenant: str, name: str) -> Defaults:
+        """What a timer of this group is given that asks for nothing else."""
+        group = self._rules.group(tenant, name)
+        return NO_DEFAULTS if group is None else group.defaults
+
+    def layout(self, tenant: str, name: str) -> Layout:
+        """Over how many shards the timers of a group that is known are spread."""
+        group = self._rules.groups.find(name_of(tenant, name))
+        return self._layout if group is None else Layout(group.num_shards)
+
+    async def locate(self, tenant: str, name: str, timer_id: str) -> Key:
+        """Where a timer with this key is, if there is one."""
+        if name != DEFAULT_GROUP and self._rules.groups.find(name_of(tenant, name)) is None:
+            await self._rules.look()  # another node may have just made it
+        return self.layout(tenant, name).key_of(tenant, name, timer_id)
+
+    async def make_sure_of(self, caller: Caller, name: str) -> None:
+        """See to it that a group is there for a timer, or refuse it."""
+        caller.check_group(name)
+        if name == DEFAULT_GROUP or self._rules.group(caller.tenant, name) is not None:
+            return
+        await self._rules.look()
+        if self._rules.group(caller.tenant, name) is not None:
+            return
+        if not self._are_made_by_timers:
+            raise InvalidRequest(f"group: there is no group '{name}'; create it first")
+        try:
+            group = self._new(caller.tenant, name)
+            await self._put(caller, name, self._kept(caller, name), group)
+        except Conflict:
+            if self._rules.group(caller.tenant, name) is None:  # else somebody else was faster
+                raise
+        else:
+            await self._note(caller, "group.create", group, details={"by": "its first timer"})
+
+    # For users --------------------------------------------------------------------------------
+
+    async def list(self, caller: Caller) -> list[Group]:
+        """The groups that there are for somebody, by name."""
+        await self._rules.look()
+        found = [
+            group
+            for group in self._rules.groups
+            if group.tenant == caller.tenant and group.deleted_at is None
+        ]
+        if all(group.name != DEFAULT_GROUP for group in found):
+            found.append(self._new(caller.tenant, DEFAULT_GROUP))
+        return sorted(
+            (group for group in found if caller.sees_group(group.name)),
+            key=lambda group: group.name,
+        )
+
+    async def get(self, caller: Caller, name: str) -> Group:
+        """A group."""
+        await self._rules.look()
+        return self._get(caller, name)
+
+    async def put(
+        self, caller: Caller, name: str, body: PutGroup, *, must_be_new: bool = False
+    ) -> tuple[Group, bool]:
+        """Make a group, or change it; tells whether it is new."""
+        if not caller.sees_group(name):
+            raise NotFound("group not found")
+        await self._rules.look()
+        old = self._rules.group(caller.tenant, name)
+        if must_be_new and (old is not None or name == DEFAULT_GROUP):
+            raise Conflict(f"name: there is a group '{name}' already")
+        kept = self._kept(caller, name)
+        is_new = old is None and name != DEFAULT_GROUP
+        if old is None:
+            old = self._new(caller.tenant, name)
+            if body.num_shards not in {UNSET, old.num_shards}:
+                if name == DEFAULT_GROUP:  # timers are made in it without asking for its record
+                    raise InvalidRequest(
+                        f"num_shards: is {old.num_shards} in the default group, as in the database"
+                    )
+                old = await self._with_shards(old, int(body.num_shards or 0))
+        elif body.num_shards not in {UNSET, old.num_shards}:
+            raise InvalidRequest(f"num_shards: is {old.num_shards} for ever in this group")
+        new = self._changed(old, body)
+        await self._put(caller, name, kept, new)
+        await self._note(caller, "group.create" if is_new else "group.update", new)
+        return new, is_new
+
+    async def pause(self, caller: Caller, name: str) -> tuple[Group, bool]:
+        """Start nothing of a group until it is resumed.
+
+        Also tells whether all nodes are known to obey. Until then one may still start timers.
+        """
+        group = await self.get(caller, name)
+        if not group.is_paused:
+            if group.resuming is not None:
+                raise Conflict("group: it is being resumed just now; try again in a moment")
+            now = self._clock.now()
+            kept = self._kept(caller, name)
+            group = replace(group, paused_at=now, resumed_at=None, updated_at=now)
+            await self._put(caller, name, kept, group)
+        await self._note(caller, "group.pause", group)
+        return group, await until_all_obey(self._store, self._clock, self._rules.revision)
+
+    async def resumed(self, caller: Caller, name: str, action: str) -> tuple[Group, bool]:
+        """Start timers of a group again; what fell due meanwhile is left to an action.
+
+        Also tells whether all nodes are known to obey: only then may the action begin.
+        """
+        group = await self.get(caller, name)
+        if not group.is_paused:
+            raise Conflict("group: it is not paused")
+        now = self._clock.now()
+        kept = self._kept(caller, name)
+        group = replace(group, resumed_at=now, resuming=action, updated_at=now)
+        await self._put(caller, name, kept, group)
+        await self._note(caller, "group.resume", group, details={"on_resume": group.on_resume})
+        return group, await until_all_obey(self._store, self._clock, self._rules.revision)
+
+    async def has_been_resumed(self, tenant: str, name: str, action: str) -> None:
+        """Note that the action has seen to all that fell due while the group was paused."""
+        while True:
+            await self._rules.look()
+            kept = self._rules.groups.kept(name_of(tenant, name))
+            if kept is None or kept.document.resuming != action:
+                return
+            new = replace(kept.document, resuming=None)
+            if await self._rules.put(self._rules.groups, name_of(tenant, name), kept, new):
+                return
+
+    async def delete(self, caller: Caller, name: str, *, created_at: Millis | None = None) -> None:
+        """Take a group away in which nothing is waiting any more; if asked, none made later."""
+        group = await self.get(caller, name)
+        if created_at not in {None, group.created_at}:
+            raise NotFound("group not found")
+        if name == DEFAULT_GROUP:
+            raise Conflict("group: the default group is always there")
+        now = self._clock.now()
+        kept = self._kept(caller, name)
+        await self._put(caller, name, kept, replace(group, deleted_at=now, updated_at=now))
+        await self._note(caller, "group.delete", group)
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _get(self, caller: Caller, name: str) -> Group:
+        if not caller.sees_group(name):
+            raise NotFound("group not found")
+        group = self._rules.group(caller.tenant, name)
+        if group is None and name == DEFAULT_GROUP:
+            return self._new(caller.tenant, name)
+        if group is None:
+            raise NotFound("group not found")
+        return group
+
+    def _new(self, tenant: str, name: str) -> Group:
+        """A group as it is made; one that was there before keeps its number of shards."""
+        now = self._clock.now()
+        before = self._rules.groups.find(name_of(tenant, name))
+        return Group(
+            tenant=tenant,
+            name=name,
+            num_shards=self._layout.num_shards if before is None else before.num_shards,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def _with_shards(self, group: Group, num_shards: int) -> Group:
+        """A new group with a number of shards of its own, if nothing lies elsewhere already."""
+        if self._rules.groups.find(name_of(group.tenant, group.name)) is not None:
+            raise InvalidRequest(
+                f"num_shards: there was a group '{group.name}' before; its name keeps its "
+                f"{group.num_shards} shards for ever"
+            )
+        if await self._has_timers(group):
+            raise InvalidRequest(
+                f"num_shards: there are timers in the group '{group.name}' already, on the "
+                f"{group.num_shards} shards of this database; leave it out"
+            )
+        return replace(group, num_shards=num_shards)
+
+    async def _has_timers(self, group: Group) -> bool:
+        """Tell whether there are timers of a group that nobody has made: an older version did."""
+        try:
+            return await has_any(self._store.search, Query(tenant=group.tenant, group=group.name))
+        except TimeoutError:
+            raise Unavailable(
+                "num_shards: there are so many timers that it would take too long to see whether "
+                "some of them are in this group; leave it out, or choose another name"
+            ) from None
+
+    def _changed(self, old: Group, body: PutGroup) -> Group:
+        changes: dict[str, object] = {"updated_at": self._clock.now()}
+        for field in ("title", "on_resume"):
+            if (given := getattr(body, field)) is not UNSET:
+                changes[field] = given
+        if body.quotas is not UNSET:
+            changes["quotas"] = changed_quotas(old.quotas, body.quotas)
+        changes["defaults"] = self._defaults(old.defaults, body)
+        return replace(old, **changes)
+
+    def _defaults(self, old: Defaults, body: PutGroup) -> Defaults:
+        changes: dict[str, object] = {}
+        if body.retry_policy is not UNSET:
+            changes["retry_policy"] = body.retry_policy and to_retry_policy(body.retry_policy)
+        for field in ("timeout", "retention"):
+            given = getattr(body, field)
+            if given is not UNSET:
+                changes[field] = None if given is None else to_millis(given, field)
+        if body.headers is not UNSET:
+            changes["headers"] = body.headers or {}
+        if body.response_bytes is not UNSET:
+            changes["response_bytes"] = body.response_bytes
+        if body.signatures is not UNSET:
+            changes["signatures"] = tuple(dict.fromkeys(body.signatures))
+        new = replace(old, **changes)
+        self._check(new)
+        return new
+
+    def _check(self, defaults: Defaults) -> None:
+        """Refuse what no callback could have: it is tried on one."""
+        callback = HttpCallback(url="https://example.com/", headers=defaults.headers)
+        if defaults.timeout is not None:
+            callback = replace(callback, timeout=defaults.timeout)
+        if (problem := self._sender.problem(callback)) is not None:
+            raise InvalidRequest(problem.removeprefix("callback."))
+
+    def _kept(self, caller: Caller, name: str) -> Kept[Group] | None:
+        return self._rules.groups.kept(name_of(caller.tenant, name))
+
+    async def _put(self, caller: Caller, name: str, old: Kept[Group] | None, group: Group) -> None:
+        if old is None or old.document.deleted_at is not None:
+            self._check_room(caller.tenant)
+        if not await self._rules.put(self._rules.groups, name_of(caller.tenant, name), old, group):
+            raise Conflict("group: somebody else has changed it meanwhile; look at it again")
+
+    def _check_room(self, tenant: str) -> None:
+        """Refuse another group where there are many, or many names that were used once."""
+        mine = [each for each in self._rules.groups if each.tenant == tenant]
+        if sum(each.deleted_at is None for each in mine) >= MOST_GROUPS:
+            raise Conflict(f"group: a tenant has at most {MOST_GROUPS} groups; delete some")
+        if len(mine) >= MOST_NAMES:
+            raise Conflict(f"group: a tenant has at most {MOST_NAMES} names of groups, ever")
+
+    async def _note(
+        self, caller: Caller, action: str, group: Group, details: dict[str, object] | None = None
+    ) -> None:
+        await self._audit.note(
+            caller, action, "group", group.name, group=group.name, details=details
+        )

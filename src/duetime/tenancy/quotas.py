@@ -1,0 +1,15 @@
+"""Quotas: how much a tenant, or one of its groups, may have."""
+
+import msgspec
+
+
+class Quotas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The most of each; None: as much as there is room for."""
+
+    creates_per_second: float | None = None
+    pending: int | None = None  # timers that wait, are paused, or are being delivered
+    payload_bytes: int | None = None  # of one timer
+    batch_size: int | None = None  # timers in one request
+
+
+UNLIMITED = Quotas()

@@ -1,0 +1,173 @@
+"""What users send about tenants, keys and groups: types like those of ``duetime.requests``."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, UnsetType
+
+from duetime.ids import SHARDS
+from duetime.model import Signature
+from duetime.requests import (
+    GROUP_NAME,
+    Body,
+    Duration,
+    GroupName,
+    Headers,
+    RetryPolicyBody,
+    Text,
+    Time,
+)
+from duetime.tenancy.group import OnResume
+
+LONGEST_TENANT = 64
+MOST_RESPONSE_BYTES = 16 * 1024
+MOST_GROUPS_OF_A_KEY = 64
+
+TenantName: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST_TENANT,
+        pattern=GROUP_NAME,
+        description="Letters, digits, `_` and `-`.",
+        examples=["acme"],
+    ),
+]
+
+
+class QuotasBody(Body):
+    """The most of each; null: no limit. What is left out stays as it is, or is null if new."""
+
+    creates_per_second: (
+        Annotated[float, Meta(gt=0, le=1e9, description="Timers created per second.")]
+        | UnsetType
+        | None
+    ) = UNSET
+    pending: (
+        Annotated[
+            int,
+            Meta(ge=0, le=2**53, description="Timers that wait, are paused, or are delivered now."),
+        ]
+        | UnsetType
+        | None
+    ) = UNSET
+    payload_bytes: (
+        Annotated[int, Meta(ge=0, le=2**53, description="Bytes of one timer's payload.")]
+        | UnsetType
+        | None
+    ) = UNSET
+    batch_size: (
+        Annotated[int, Meta(ge=1, le=10_000, description="Timers in one request.")]
+        | UnsetType
+        | None
+    ) = UNSET
+
+
+class CreateTenant(Body):
+    """A tenant to create."""
+
+    name: TenantName
+    title: Text | None = None
+    quotas: QuotasBody | None = None
+
+
+class UpdateTenant(Body):
+    """What to change of a tenant; what is not named stays as it is."""
+
+    title: Text | UnsetType | None = UNSET
+    quotas: QuotasBody | UnsetType | None = UNSET
+
+
+KeyRole: TypeAlias = Literal["admin", "write", "read", "read_without_payloads"]
+
+
+class CreateKey(Body):
+    """A key to create."""
+
+    name: Annotated[Text, Meta(description="What the key is for; the audit names it.")]
+    role: Annotated[
+        KeyRole,
+        Meta(
+            description="`read_without_payloads` sees no payloads, no values of headers and no "
+            "answers of receivers; `read` sees all; `write` changes timers; `admin` also groups "
+            "and keys."
+        ),
+    ]
+    groups: (
+        Annotated[
+            list[GroupName],
+            Meta(
+                min_length=1,
+                max_length=MOST_GROUPS_OF_A_KEY,
+                description="The only groups that there are for this key; null: all.",
+            ),
+        ]
+        | None
+    ) = None
+    expires_at: Time | None = None
+    expires_in: Duration | None = None
+
+
+class RotateKey(Body):
+    """How to rotate a key."""
+
+    valid_for: Annotated[
+        Duration, Meta(description="How long the old key stays valid beside the new one.")
+    ] = "24h"
+
+
+_Headers: TypeAlias = Headers | UnsetType | None
+_NumShards: TypeAlias = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=SHARDS,
+        description="Over how many shards its timers are spread; fixed when the group is created.",
+    ),
+]
+_ResponseBytes: TypeAlias = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MOST_RESPONSE_BYTES,
+        description="How many bytes of each answer of a receiver are kept.",
+    ),
+]
+_Signatures: TypeAlias = Annotated[
+    list[Signature],
+    Meta(
+        max_length=2,
+        description="Which signatures callbacks carry: `webhook` (Standard Webhooks), `timer` "
+        "(`X-Timer-Signature`).",
+    ),
+]
+_Rule: TypeAlias = Annotated[
+    OnResume,
+    Meta(
+        description="Which of the timers that fell due while the group was paused are fired when "
+        "it is resumed: all, only the latest, or none; the others are canceled."
+    ),
+]
+
+
+class PutGroup(Body):
+    """What a group shall be; what is not named stays as it is, or is the default in a new one.
+
+    Timers get the defaults of their group when they are created.
+    """
+
+    num_shards: _NumShards | UnsetType = UNSET
+    title: Text | UnsetType | None = UNSET
+    retry_policy: RetryPolicyBody | UnsetType | None = UNSET
+    timeout: Duration | UnsetType | None = UNSET
+    headers: _Headers = UNSET
+    retention: Duration | UnsetType | None = UNSET
+    response_bytes: _ResponseBytes | UnsetType = UNSET
+    signatures: _Signatures | UnsetType = UNSET
+    quotas: QuotasBody | UnsetType | None = UNSET
+    on_resume: _Rule | UnsetType = UNSET
+
+
+class CreateGroup(PutGroup, kw_only=True):
+    """A group to create."""
+
+    name: GroupName

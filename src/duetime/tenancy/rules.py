@@ -1,0 +1,193 @@
+"""The rules: what this node knows of all tenants, keys and groups.
+
+They are small documents in the store, which every node keeps in memory. Beside them the store has
+a revision of each kind, raised with every change: that is all that is read with each heartbeat, and
+whatever has a new revision is read anew. A change is acknowledged once its revision is raised, so a
+node that has seen the revision has seen the change. ``members.py`` writes the revision of the
+groups that a node goes by into its record: whoever must know that all nodes obey, waits for that.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from duetime.clock import Clock
+from duetime.errors import StoreError
+from duetime.stores import News, Record, Store
+from duetime.tenancy import api_key, group, tenant
+from duetime.tenancy.api_key import ApiKey
+from duetime.tenancy.group import Group
+from duetime.tenancy.quotas import UNLIMITED, Quotas
+from duetime.tenancy.tenant import Tenant
+
+REVISIONS = "revision"  # the kind of the records whose versions are the revisions, one per kind
+
+# Seconds after which everything is read anew, whatever the revisions say: a node may have died
+# between a change and its revision.
+READ_ANEW_EVERY = 60.0
+
+DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group)
+
+
+class Kept(NamedTuple, Generic[DocumentT]):
+    """A document with the record that it was read from."""
+
+    record: Record
+    document: DocumentT
+
+
+class Shelf(Generic[DocumentT]):
+    """All documents of one kind, by the names of their records."""
+
+    def __init__(self, kind: str, type_: type[DocumentT]) -> None:
+        self.kind = kind
+        self.revision = -1
+        self.is_doubtful = True  # what is kept may not be what is stored, whatever the revision
+        self._decoder: msgspec.json.Decoder[DocumentT] = msgspec.json.Decoder(type_)
+        self._kept: dict[str, Kept[DocumentT]] = {}
+
+    def find(self, name: str) -> DocumentT | None:
+        """The document in the record of this name."""
+        kept = self._kept.get(name)
+        return None if kept is None else kept.document
+
+    def kept(self, name: str) -> Kept[DocumentT] | None:
+        """The document with its record, to change it."""
+        return self._kept.get(name)
+
+    def all(self) -> list[Kept[DocumentT]]:
+        """Every document with its record."""
+        return list(self._kept.values())
+
+    def __iter__(self) -> Iterator[DocumentT]:
+        return iter([kept.document for kept in self._kept.values()])
+
+    def fill(self, records: list[Record]) -> bool:
+        """Have exactly these; tells whether that changes anything.
+
+        What has not changed stays the object that it was.
+        """
+        before = self._kept
+        self._kept = {}
+        for record in records:
+            kept = before.get(record.name)
+            if kept is None or kept.record != record:
+                kept = Kept(record, self._decoder.decode(record.data))
+            self._kept[record.name] = kept
+        self.is_doubtful = False
+        return self._kept != before
+
+
+class Rules:
+    """What this node knows."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.tenants = Shelf(tenant.KIND, Tenant)
+        self.keys = Shelf(api_key.KIND, ApiKey)
+        self.groups = Shelf(group.KIND, Group)
+        self._shelves: tuple[Shelf[Any], ...] = (self.tenants, self.keys, self.groups)
+        self.revision = 0  # of the groups: what nodes must be seen to obey
+        self._looked_at = -math.inf  # when the last look was begun
+        self._read_at = -math.inf  # when everything was read, whatever the revisions said
+        self._look = asyncio.Lock()
+        self.on_change: Callable[[], None] = lambda: None  # called when this node has changed some
+        self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
+        self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
+
+    def group(self, tenant: str, name: str) -> Group | None:
+        """A group, if it is known and was not deleted."""
+        found = self.groups.find(group.name_of(tenant, name))
+        return None if found is None or found.deleted_at is not None else found
+
+    def held(self, tenant: str, name: str) -> Group | None:
+        """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""
+        return self._held.get((tenant, name)) if self._held else None
+
+    async def look(self, *, anew: bool = False) -> None:
+        """Make sure that all is known that was acknowledged before this was asked.
+
+        ``anew``: also what was written and not acknowledged, because its node failed on the way.
+        """
+        asked_at = self._clock.monotonic()
+        async with self._look:
+            if anew or self._looked_at <= asked_at:  # else somebody else has looked since
+                await self._read(anew=anew)
+
+    async def _read(self, *, anew: bool) -> None:
+        began_at = self._clock.monotonic()
+        records = await self._store.records(REVISIONS)
+        revisions = {record.name: record.version for record in records}
+        is_time = anew or began_at >= self._read_at + READ_ANEW_EVERY
+        has_news = False
+        for shelf in self._shelves:
+            revision = revisions.get(shelf.kind, 0)
+            if is_time or shelf.is_doubtful or revision != shelf.revision:
+                is_other = shelf.fill(await self._store.records(shelf.kind))
+                has_news = has_news or is_other
+                if is_other and revision == shelf.revision:
+                    # Somebody wrote it and failed before they could tell: the others must know.
+                    await self._raise_revision(shelf.kind)
+                shelf.revision = revision
+        if has_news:
+            self._sort()
+        self.revision = self.groups.revision
+        self._looked_at = began_at
+        if is_time:
+            self._read_at = began_at
+
+    def _sort(self) -> None:
+        """Note which groups are held, and who has quotas: both are asked for again and again."""
+        self._held = {
+            (each.tenant, each.name): each
+            for each in self.groups
+            if each.deleted_at is None and (each.is_paused or each.resuming is not None)
+        }
+        self.limited = {
+            kept.record.name: kept.document.quotas
+            for shelf in (self.tenants, self.groups)
+            for kept in shelf.all()
+            if kept.document.quotas != UNLIMITED and kept.document.deleted_at is None
+        }
+
+    async def put(
+        self,
+        shelf: Shelf[DocumentT],
+        name: str,
+        old: Kept[DocumentT] | None,
+        new: DocumentT | None,
+    ) -> bool:
+        """Write a document in the place of the one that was read, or of none; tell whether it was.
+
+        When it answers, everybody who looks from now on sees it.
+        """
+        record = None
+        if new is not None:
+            version = 1 if old is None else old.record.version + 1
+            data = msgspec.json.encode(new)
+            record = Record(kind=shelf.kind, name=name, version=version, data=data)
+        shelf.is_doubtful = True  # until it has been read again, whatever comes of this
+        is_written = await self._store.put_record(None if old is None else old.record, record)
+        if is_written:
+            await self._raise_revision(shelf.kind)
+        await self.look()
+        if is_written:
+            self.on_change()
+            with suppress(StoreError):  # news are hints
+                await self._store.announce(News(is_about_rules=True))
+        return is_written
+
+    async def _raise_revision(self, kind: str) -> None:
+        while True:
+            records = await self._store.records(REVISIONS)
+            old = next((record for record in records if record.name == kind), None)
+            version = 1 if old is None else old.version + 1
+            if await self._store.put_record(
+                old, Record(kind=REVISIONS, name=kind, version=version)
+            ):
+                return

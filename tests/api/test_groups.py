@@ -1,0 +1,232 @@
+"""Groups: their shards, their defaults, and who may be in them."""
+
+import pytest
+from msgspec.structs import replace
+
+from duetime import ids
+from duetime.stores.memory import MemoryStore
+from duetime.tenancy.caller import OPERATOR
+from tests.api.client import Api, http_callback, timer_body
+from tests.factories import insert, make_timer
+
+POLICY = {
+    "max_attempts": 5,
+    "initial_interval": "2s",
+    "backoff_multiplier": 3.0,
+    "max_interval": "1m",
+    "max_duration": None,
+    "jitter": 0.0,
+}
+SETTINGS = {
+    "title": "Billing",
+    "retry_policy": POLICY,
+    "timeout": "5s",
+    "headers": {"X-Team": "billing", "Authorization": "Bearer t"},
+    "retention": "7d",
+    "response_bytes": 100,
+    "signatures": ["webhook", "timer"],
+    "on_resume": "latest",
+}
+
+
+async def test_a_group_is_made_shown_and_changed(api: Api):
+    """What is not named stays as it is; null is back to the usual."""
+    made = await api.put("/groups/billing", {**SETTINGS, "num_shards": 16})
+    assert made.status == 201
+    assert {name: made.data[name] for name in SETTINGS} == SETTINGS
+    assert (made.data["num_shards"], made.data["is_paused"]) == (16, False)
+    changed = await api.put("/groups/billing", {"timeout": None, "on_resume": "all"})
+    assert changed.status == 200
+    assert changed.data["timeout"] is None
+    assert changed.data["headers"] == SETTINGS["headers"]
+    assert (await api.get("/groups/billing")).data == changed.data
+    assert (await api.post("/groups", {"name": "billing"})).status == 409
+    assert (await api.post("/groups", {"name": "other"})).status == 201
+    names = [group["name"] for group in (await api.get("/groups")).data["groups"]]
+    assert names == ["billing", "default", "other"]
+
+
+async def test_a_timer_is_given_what_its_group_says(api: Api):
+    """Where it asks for nothing else; its own headers replace those of the same name."""
+    await api.put("/groups/billing", SETTINGS)
+    timer = await api.create(group="billing")
+    shown = await api.shown(timer["id"])
+    assert shown["retry_policy"] == POLICY
+    assert shown["callback_config"]["timeout"] == "5s"
+    assert shown["callback_config"]["headers"] == SETTINGS["headers"]
+    given = ("retention", "response_bytes", "signatures")
+    assert {name: shown[name] for name in given} == {name: SETTINGS[name] for name in given}
+    own = await api.create(
+        group="billing",
+        retry_policy={"max_attempts": 2},
+        callback=http_callback(timeout="30s", headers={"authorization": "mine"}),
+    )
+    shown = await api.shown(own["id"])
+    assert shown["retry_policy"]["max_attempts"] == 2
+    assert shown["callback_config"]["timeout"] == "30s"
+    assert shown["callback_config"]["headers"] == {"X-Team": "billing", "authorization": "mine"}
+    await api.put(f"/timers/{own['id']}", {"callback": http_callback()})
+    assert (await api.shown(own["id"]))["callback_config"]["timeout"] == "5s"
+
+
+async def test_what_the_group_says_later_is_for_later_timers(api: Api):
+    """A timer keeps what it was given, and a repeated create is known by what was asked for."""
+    await api.put("/groups/billing", SETTINGS)
+    body = timer_body(group="billing", timer_id="k")
+    first = (await api.post("/timers", body)).data
+    await api.put("/groups/billing", {"timeout": "9s"})
+    again = await api.post("/timers", body)
+    assert (again.status, again.data["id"]) == (200, first["id"])
+    assert (await api.shown(first["id"]))["callback_config"]["timeout"] == "5s"
+
+
+async def test_a_groups_timers_lie_in_its_shards(api: Api):
+    """And are found there by their keys, by every node."""
+    await api.put("/groups/small", {"num_shards": 2})
+    for number in range(20):
+        timer = await api.create(group="small", timer_id=f"k{number}")
+        assert ids.shard_of(timer["id"]) < 2
+        assert ids.shard_of((await api.create(group="small"))["id"]) < 2
+        by_key = await api.get(f"/groups/small/timers/k{number}")
+        assert by_key.data["id"] == timer["id"]
+
+
+async def test_a_group_that_another_node_has_just_made(api: Api, make_api):
+    """Is looked for before a key is looked for where it is not."""
+    other = make_api(api.store)
+    await other.get("/groups")
+    await api.put("/groups/small", {"num_shards": 2})
+    timer = await api.create(group="small", timer_id="k")
+    found = await other.get("/groups/small/timers/k")
+    assert (found.status, found.data["id"]) == (200, timer["id"])
+    again = await other.post("/timers", timer_body(group="small", timer_id="k"))
+    assert (again.status, again.data["id"]) == (200, timer["id"])
+
+
+async def test_the_number_of_shards_is_for_ever(api: Api):
+    """It cannot be changed, not even by deleting the group and making it anew."""
+    await api.put("/groups/small", {"num_shards": 2})
+    changed = await api.put("/groups/small", {"num_shards": 3})
+    assert changed.summary == (400, 2, "num_shards: is 2 for ever in this group")
+    assert (await api.put("/groups/small", {"num_shards": 2})).status == 200
+    await api.service.groups.delete(OPERATOR, "small")
+    assert (await api.get("/groups/small")).status == 404
+    anew = await api.put("/groups/small", {"num_shards": 3})
+    assert anew.status == 400
+    assert "keeps its 2 shards for ever" in anew.message
+    assert (await api.put("/groups/small", {})).data["num_shards"] == 2
+
+
+async def test_timers_that_were_there_before_groups_were(api: Api):
+    """A group with timers of an older version gets no other number of shards."""
+    await insert(api.store, make_timer(group="old"))
+    refused = await api.put("/groups/old", {"num_shards": 2})
+    assert refused.status == 400
+    assert "there are timers in the group 'old' already" in refused.message
+    assert (await api.put("/groups/old", {"title": "Old"})).status == 201
+
+
+async def test_the_first_timer_makes_its_group(api: Api):
+    """With the defaults; in a batch too."""
+    await api.create(group="a")
+    await api.post("/timers/batch", {"timers": [timer_body(group=name) for name in "abc"]})
+    names = [group["name"] for group in (await api.get("/groups")).data["groups"]]
+    assert names == ["a", "b", "c", "default"]
+    assert [record.name for record in await api.store.records("group")] == [
+        "default/a",
+        "default/b",
+        "default/c",
+    ]
+
+
+async def test_or_it_is_refused(make_api):
+    """Where the settings say so, a timer needs a group that somebody has made."""
+    api: Api = make_api(MemoryStore(), are_groups_made_by_timers=False)
+    answer = await api.post("/timers", timer_body(group="a"))
+    assert answer.summary == (400, 2, "group: there is no group 'a'; create it first")
+    batch = await api.post("/timers/batch", {"timers": [timer_body(group="a"), timer_body()]})
+    assert (batch.data["created"], batch.data["failed"]) == (1, 1)
+    await api.put("/groups/a", {})
+    assert (await api.post("/timers", timer_body(group="a"))).status == 201
+
+
+async def test_a_tenant_has_so_many_groups(make_api, monkeypatch):
+    """Beyond that a timer cannot make another one; what is there goes on."""
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_GROUPS", 2)
+    api: Api = make_api(MemoryStore())
+    for name in "ab":
+        await api.create(group=name)
+    refused = await api.post("/timers", timer_body(group="c"))
+    assert refused.summary == (
+        409,
+        5,
+        "group: a tenant has at most 2 groups; delete some",
+    )
+    assert (await api.post("/timers", timer_body(group="b"))).status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"num_shards": 0}, "num_shards: must be >= 1"),
+        ({"num_shards": 4097}, "num_shards: must be <= 4096"),
+        ({"timeout": "0s"}, None),
+        ({"timeout": "soon"}, None),
+        ({"headers": {"Host": "x"}}, None),
+        ({"headers": {"a": "b\n"}}, None),
+        ({"signatures": ["none"]}, None),
+        ({"response_bytes": 16385}, "response_bytes: must be <= 16384"),
+        ({"on_resume": "some"}, "on_resume: 'some' is not one of the known values"),
+        ({"retry_policy": {"max_attempts": 0}}, "retry_policy.max_attempts: must be >= 1"),
+        ({"paused": True}, "paused: unknown field"),
+    ],
+)
+async def test_bad_groups(quick_api: Api, body: dict, message: str | None):
+    """What is wrong is named, by its field, and no group is made."""
+    answer = await quick_api.put("/groups/a", body)
+    assert (answer.status, answer.code) == (400, 2)
+    assert answer.message.startswith(next(iter(body)))
+    assert message is None or answer.message == message
+    assert (await quick_api.get("/groups/a")).status == 404
+
+
+async def test_two_that_change_a_group_at_once(api: Api, make_api):
+    """One of them is told to look again; nothing is lost unseen."""
+    other = make_api(api.store)
+    await api.put("/groups/a", {"title": "1"})
+    await other.get("/groups/a")
+    kept = other.service.rules.groups.kept("default/a")
+    await api.put("/groups/a", {"title": "2"})
+    stale = replace(kept.document, title="3")
+    rules = other.service.rules
+    assert not await rules.put(rules.groups, "default/a", kept, stale)
+    assert (await api.get("/groups/a")).data["title"] == "2"
+
+
+async def test_the_default_group_has_the_shards_of_the_database(api: Api):
+    """Timers are made in it by nodes that never asked for its record."""
+    shown = (await api.get("/groups/default")).data["num_shards"]
+    refused = await api.put("/groups/default", {"num_shards": shown + 1})
+    assert refused.summary == (
+        400,
+        2,
+        f"num_shards: is {shown} in the default group, as in the database",
+    )
+    assert (await api.put("/groups/default", {"num_shards": shown, "title": "D"})).status == 200
+
+
+async def test_names_of_groups_are_limited_too(make_api, monkeypatch):
+    """Whoever makes and deletes groups for ever leaves names behind."""
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_GROUPS", 2)
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_NAMES", 4)
+    api: Api = make_api(MemoryStore())
+    for name in "abc":
+        await api.put(f"/groups/{name}", {})
+        await api.service.groups.delete(OPERATOR, name)
+    assert (await api.put("/groups/a", {})).status == 201
+    assert (await api.put("/groups/d", {})).status == 201
+    refused = await api.put("/groups/b", {})
+    assert refused.message == "group: a tenant has at most 2 groups; delete some"
+    await api.service.groups.delete(OPERATOR, "d")
+    refused = await api.put("/groups/e", {})
+    assert refused.message == "group: a tenant has at most 4 names of groups, ever"

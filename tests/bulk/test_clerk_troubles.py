@@ -1,0 +1,169 @@
+"""What must not hold a clerk up: much work, heavy timers, documents that it cannot read."""
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from duetime.bulk import clerk
+from duetime.bulk.clerk import TRIED_AGAIN_AFTER
+from duetime.errors import NotFound
+from duetime.stores import Record
+from duetime.tenancy.caller import OPERATOR
+from duetime.testing import FakeClock, FlakyStore
+from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
+from tests.factories import insert, make_spec, make_timer
+
+STRANGE = b'{"what": 1}'
+
+
+class SlowStore:
+    """A store that takes a second to find timers."""
+
+    def __init__(self, store: Any, clock: FakeClock) -> None:
+        self.store, self.clock = store, clock
+        self.traits = store.traits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def search(self, query: Any) -> Any:
+        self.clock.advance(1_000)
+        return await self.store.search(query)
+
+
+async def test_an_archive_with_a_document_of_another_version(desk: Desk):
+    """What cannot be read is passed over, and stays for whoever can."""
+    strange = Record(kind="ended action/default", name="default/x", data=STRANGE)
+    await desk.store.put_record(None, strange)
+    await desk.store.put_record(None, Record(kind="action", name="default/y", data=STRANGE))
+    action = await desk.ask("cancel")
+    await desk.work()
+    assert (await desk.see(action)).state == "done"
+    assert [each.id for each in await desk.service.actions.of(OPERATOR)] == [action.id]
+    assert strange in await desk.store.records("ended action/default")
+
+
+async def test_an_end_that_cannot_be_concluded(desk: Desk, clock: FakeClock, monkeypatch, caplog):
+    """It is tried again after a while, and does not keep others from ending."""
+    archive = desk.service.actions._archive
+    real, tries = archive.put, []
+
+    async def refusing(action):
+        if action.verb == "shift":
+            tries.append(clock.monotonic())
+            raise ValueError("as told")
+        await real(action)
+
+    monkeypatch.setattr(archive, "put", refusing)
+    bad, good = await desk.ask("shift", by="1h"), await desk.ask("cancel")
+    for _ in range(50):
+        pause = await desk.step()
+    assert pause > 1
+    assert (await desk.see(good)).state == "done"
+    assert len(tries) == 1
+    assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
+    await desk.watch(int(TRIED_AGAIN_AFTER))
+    assert len(tries) == 2
+    monkeypatch.setattr(archive, "put", real)
+    await desk.watch(int(TRIED_AGAIN_AFTER))
+    assert await under_way(desk.store) == []
+    assert (await desk.see(bad)).state == "done"
+
+
+async def test_much_work_does_not_blind_it(store, clock: FakeClock):
+    """A node whose rounds take long takes up what another one has left, all the same."""
+    await put_timers(store, 200)
+    dead, busy = Desk(store, clock), Desk(SlowStore(store, clock), clock)
+    left = await dead.ask("cancel", {"tags": ["none"]})
+    await dead.step()
+    assert [each.node for each in await under_way(store)] == [dead.name]
+    for _ in range(9):
+        await busy.ask("pause", dry_run=True)
+    for _ in range(6):
+        pause = await busy.step()
+        assert pause <= 3
+        clock.advance(int(pause * 1000))
+    assert len(await under_way(store)) == 9  # it is at work on all of its own
+    assert (await busy.see(left)).state == "done"
+
+
+async def test_a_failed_action_counts_what_it_has_written(desk: Desk, monkeypatch):
+    """Those of its last batch that were changed are changed; the others have failed."""
+    made = await put_timers(desk.store, 3)
+    real = desk.store.apply
+
+    async def failing(changes):
+        await real(changes[:2])
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(desk.store, "apply", failing)
+    action = await desk.ask("cancel")
+    await desk.work()
+    failed = await desk.see(action)
+    assert (failed.state, failed.error) == ("failed", "unexpected error: ZeroDivisionError")
+    assert counts(failed) == (3, 2, 0, 1)
+    assert [each.timer for each in failed.tally.examples] == [made[2].id]
+
+
+async def test_a_batch_whose_outcome_is_known_is_counted_as_it_was(desk: Desk, monkeypatch):
+    """Also if what comes after it fails: who was skipped has not failed."""
+    made = await put_timers(desk.store, 3)
+    await desk.service.pause(OPERATOR, made[0].id)
+    action = await desk.ask("pause")
+    await desk.step()
+    monkeypatch.setattr(desk.service.actions._clerk, "_end", _once_failing(desk))
+    await desk.work()
+    assert counts(await desk.see(action)) == (3, 2, 1, 0)
+
+
+def _once_failing(desk: Desk) -> Any:
+    real = desk.service.actions._clerk._end
+    calls = []
+
+    async def end(*args: Any) -> None:
+        calls.append(args)
+        if len(calls) == 1:
+            raise ZeroDivisionError
+        await real(*args)
+
+    return end
+
+
+async def test_heavy_timers(store, clock: FakeClock, monkeypatch):
+    """A batch has few of them, one at least; and none is left out."""
+    monkeypatch.setattr(clerk, "BATCH", 100)
+    monkeypatch.setattr(clerk, "HEAVIEST", 10_000)
+    sizes = [100, 6_000, 6_000, 20_000, 20_000, 3_000, 3_000, 100]
+    made = [
+        make_timer(
+            created_at=1_749_000_000_000 + place,
+            spec=make_spec(metadata=Raw(b'"' + b"x" * size + b'"')),
+        )
+        for place, size in enumerate(sizes)
+    ]
+    await insert(store, *made)
+    desk = Desk(store, clock)
+    action = await desk.ask("cancel")
+    batches = []
+    while await under_way(store):
+        await desk.step()
+        batches += [each.batch for each in await under_way(store) if each.batch]
+    weights = {timer.id: timer.weight for timer in made}
+    assert all(len(batch) == 1 or sum(weights[id_] for id_ in batch) <= 10_000 for batch in batches)
+    assert [id_ for batch in batches for id_ in batch] == [timer.id for timer in made]
+    assert counts(await desk.see(action)) == (8, 8, 0, 0)
+    assert {timer.status.value for timer in await stored(store, made)} == {"canceled"}
+
+
+async def test_a_look_at_one_under_way_reads_no_archive(store, clock: FakeClock):
+    """Who waits for an action asks again and again."""
+    flaky = FlakyStore(store)
+    desk = Desk(flaky, clock)
+    await put_timers(store, 20)
+    action = await desk.ask("cancel")
+    flaky.calls.clear()
+    assert (await desk.see(action)).state == "running"
+    assert flaky.calls == ["records"]
+    with pytest.raises(NotFound):
+        await desk.service.actions.get(OPERATOR, "0" * 36)
