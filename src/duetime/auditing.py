@@ -53,11 +53,6 @@ class Audit:
         self._nth: dict[str, int] = {}  # lines of each tenant since then
         self._writing: asyncio.Task[None] | None = None
 
-    @property
-    def has_creates(self) -> bool:
-        """Tell whether the creation of timers is written down."""
-        return self._level == "all"
-
     async def note(
         self,
         caller: Caller,

@@ -1,10 +1,10 @@
 """Waiting for an action: it goes on by itself, and whoever waits may leave."""
 
-import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -70,16 +70,13 @@ def _heard_at_once() -> Iterator[None]:
 
 def _beside(ask: Callable[[], AnswerT]) -> AnswerT:
     """Ask in a thread: Python hears no signal while its main thread waits for the HTTP library."""
-    answers: queue.SimpleQueue[tuple[AnswerT | None, BaseException | None]] = queue.SimpleQueue()
+    answer: Future[AnswerT] = Future()
 
     def run() -> None:
         try:
-            answers.put((ask(), None))
+            answer.set_result(ask())
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            answers.put((None, error))
+            answer.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    answer, error = answers.get()
-    if error is not None:
-        raise error
-    return answer  # type: ignore[return-value]
+    return answer.result()

@@ -7,14 +7,12 @@ hour is put on the list before its lines, and stays there for longer than they l
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-import msgspec
-
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.stores.cassandra.pieces import time_to_live
 from duetime.stores.cassandra.session import Session, Step
-from duetime.stores.codec import to_json
+from duetime.stores.codec import decode_line, to_json
 from duetime.stores.portions import portions
 
 _HOUR: Millis = 3_600_000
@@ -49,7 +47,6 @@ _READ_DOWN = (
 )
 
 _BEFORE_ALL, _BEHIND_ALL = -1, 2**31 - 1  # hours
-_decode = msgspec.json.Decoder(AuditLine).decode
 
 _Hour = tuple[str, int]  # a tenant and a number, since 1970
 
@@ -126,7 +123,7 @@ class Lines:
             left = limit - len(found)
             rows = await self._session.run(statement, (tenant, hours, place, left))
             rows.sort(reverse=descending)
-            found += [_decode(body) for _, body in rows[:left]]
+            found += [decode_line(body) for _, body in rows[:left]]
         return found
 
     async def _hours(

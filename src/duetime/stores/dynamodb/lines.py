@@ -8,12 +8,10 @@ would not be found.
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-import msgspec
-
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.stores.codec import to_json
+from duetime.stores.codec import decode_line, to_json
 from duetime.stores.dynamodb import batches
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
@@ -27,8 +25,6 @@ _LISTED = 100  # days that are read of the list at once
 _MOST_DAYS = 8  # days whose lines are read at once
 _MOST_KNOWN = 10_000
 _FOR_EVER = 10**18
-
-_decode = msgspec.json.Decoder(AuditLine).decode
 
 
 class Lines:
@@ -115,7 +111,7 @@ class Lines:
     ) -> list[AuditLine]:
         found: list[AuditLine] = []
         async for page in self._behind(partition, behind, limit, descending=descending):
-            found += [_decode(item["b"]["S"]) for item in page]
+            found += [decode_line(item["b"]["S"]) for item in page]
             if len(found) >= limit:
                 break
         return found

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from pymongo.errors import BulkWriteError
 
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.stores.codec import to_json
+from duetime.stores.codec import decode_line, to_json
 from duetime.stores.mongodb.connection import Database
 from duetime.stores.mongodb.documents import bound, first_id, to_id
 from duetime.stores.mongodb.errors import DUPLICATE_KEY, losers
@@ -16,8 +15,6 @@ from duetime.stores.mongodb.schema import LINES
 from duetime.stores.portions import parts
 
 LONGEST = 1_000  # documents in a command
-
-_decode = msgspec.json.Decoder(AuditLine).decode
 
 
 class Lines:
@@ -45,7 +42,7 @@ class Lines:
         if limit == 0:
             return []
         cursor = self._lines.find(**reading(tenant, after, limit, descending=descending))
-        return [_decode(each["body"]) async for each in cursor]
+        return [decode_line(each["body"]) async for each in cursor]
 
     async def drop(self, before: Millis, limit: int) -> int:
         """Drop the lines of all tenants that were made before then, oldest first; how many."""

@@ -2,20 +2,16 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.stores.codec import to_json
+from duetime.stores.codec import decode_line, to_json
 from duetime.stores.mysql import statements
 from duetime.stores.mysql.disentangling import disentangled
 from duetime.stores.mysql.literals import content, text, uuid
 from duetime.stores.mysql.session import Session
 from duetime.stores.mysql.writes import LONGEST, room
 from duetime.stores.portions import portions
-
-_decode = msgspec.json.Decoder(AuditLine).decode
 
 
 async def write(session: Session, lines: Sequence[AuditLine]) -> None:
@@ -39,7 +35,7 @@ async def read(
 ) -> list[AuditLine]:
     """A tenant's lines in order, behind a place."""
     rows = await session.rows(reading(tenant, after, limit, descending=descending))
-    return [_decode(body) for (body,) in rows]
+    return [decode_line(body) for (body,) in rows]
 
 
 def reading(tenant: str, after: str | None, limit: int, *, descending: bool) -> str:

@@ -15,6 +15,7 @@ from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.model import FINISHED, Attempt, Event, HttpCallback, Spec, Timer
 from duetime.stores import Change, Due, Insert, Key, Record, Waking
+from duetime.stores.codec import decode_line
 
 _ELSEWHERE = Spec(callback=HttpCallback(url=""), correlation_id="")
 _DIGITS = 16
@@ -26,7 +27,6 @@ _timer = msgspec.json.Decoder(Timer).decode
 _spec = msgspec.json.Decoder(Spec).decode
 _attempt = msgspec.json.Decoder(Attempt).decode
 _event = msgspec.json.Decoder(Event).decode
-_audit_line = msgspec.json.Decoder(AuditLine).decode
 
 
 def _json(value: object) -> msgspec.Raw:
@@ -136,7 +136,7 @@ def of_line(line: AuditLine) -> tuple[str, str, bytes]:
 
 def to_line(line: bytes) -> AuditLine:
     """A line of the audit that was stored."""
-    return _audit_line(line[line.index(b"{") :])
+    return decode_line(line[line.index(b"{") :])
 
 
 def of_record(record: Record) -> bytes:
