@@ -5,9 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 # One more than the cores of a small machine, because tests wait for servers now and then.
-WORKERS ?= 3
-# What is slow even to collect, and has nothing in it that is quick.
-QUICKLY := --ignore tests/api/test_schemathesis.py
+TESTERS ?= 3
 # Modules are compiled once, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -27,7 +25,7 @@ install: $(VENV)/installed ## Set up .venv with the duetime command in it
 .PHONY: test
 test: $(VENV)/developing ## Install and start all that the tests need, then run everything
 	@$(MAKE) --no-print-directory -j 2 lint servers
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	$(BIN)/pytest -n $(TESTERS) --dist worksteal $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: servers ## Every fault of nodes and databases on every engine, ten times over: hours
@@ -35,7 +33,7 @@ test-cluster: servers ## Every fault of nodes and databases on every engine, ten
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not server" $(QUICKLY) $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not server" $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/developing ## Lint, strict types, import rules

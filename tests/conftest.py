@@ -1,4 +1,4 @@
-"""At the end of a run, say which engines the stores were tested on."""
+"""What holds for every run: its surroundings, the order of its tests, what it says at its end."""
 
 import os
 import re
@@ -6,8 +6,10 @@ import signal
 import sqlite3
 from collections import Counter
 
+import hypothesis
 import pytest
 
+from duetime.config.table import EVERY
 from tests.servers.desk import DESK, Offer
 from tests.servers.kinds import KINDS
 
@@ -17,6 +19,11 @@ EMBEDDED = {
     "memory": "in-process reference",
     "sqlite": f"SQLite {sqlite3.sqlite_version}",
 }
+_OF_OURS = {*(setting.env for setting in EVERY), "DUETIME_URL", "DUETIME_TENANT"}
+
+# Where tests take longest. If one of them were the last to begin, the others would wait for it.
+_LONGEST = ("tests/cluster/", "tests/system/")
+
 _ENGINE = re.compile(r"\[(" + "|".join((*EMBEDDED, *KINDS)) + r")\b")
 
 
@@ -27,15 +34,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Let the programs that tests start hear Ctrl-C.
-
-    What a script runs in its background ignores it, and so would they.
-    """
+    # What a script runs in its background ignores Ctrl-C, and so would the programs of tests.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in _OF_OURS:  # what somebody has set is for their service, not for those of tests
+        os.environ.pop(name, None)
+    # How long an example takes says more of the machine than of what is tested.
+    hypothesis.settings.register_profile("any machine", deadline=None)
+    hypothesis.settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
     if config.getoption("--long"):
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -1,35 +1,46 @@
 """Whether a tenant at its quota disturbs another: ``python -m bench.trials.neighbours``.
 
 One tenant makes timers at a steady pace. Another, whose quota is far below what it asks for, asks
-again as soon as it is refused, on many connections, from a process of its own. Stretches with and
-without the second one alternate; the figures are those of the first: how long its creates take, and
-how late its timers arrive.
+again as soon as it is refused, on many connections, from a process of its own. Stretches take
+turns: alone; alone again, which shows what chance does; beside one who makes what its quota allows
+and asks for no more, which shows what the work costs that was granted; and beside the loud one. The
+figures are those of the first: how long its creates take, and how late its timers arrive.
 """
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from random import choices
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
-from urllib.request import Request, urlopen
+from typing import NamedTuple
 
 import uvloop
 
-from bench import requests
+from bench import requests, tenants
 from bench.databases import opening
-from bench.load import flood
+from bench.load import flood, pace
 from bench.process import started
 from bench.servers import Sink, duetime, sink
 
 PER_SECOND = 200
 CONNECTIONS = 8
 LOUD_CONNECTIONS = 32
-LOUD_QUOTA = 50
+QUOTA = 50  # timers a second that the other one may create
 AHEAD = 2_000  # milliseconds from a timer's creation until it is due
+
+_LATER = requests.soon(1, 3_600_000, 0)  # what the others create
+_NEIGHBOURS = {
+    "alone": None,
+    "alone again": None,
+    "beside a modest": "modest",
+    "beside a loud": "loud",
+}
 
 
 class Stretch(NamedTuple):
@@ -80,12 +91,16 @@ async def stretch(port: int, key: str, sink_: Sink, seconds: int) -> Stretch:
 
 async def be_loud(port: int, key: str) -> None:
     """Ask for as many timers as can be had, for ever."""
-    body = requests.soon(1, 3_600_000, 0)
     while True:
-        await flood(port, [_post(body, key)] * 2_000, LOUD_CONNECTIONS)
+        await flood(port, [_post(_LATER, key)] * 2_000, LOUD_CONNECTIONS)
 
 
-async def run(store: str, data: Path, seconds: int, rounds: int) -> None:
+async def be_modest(port: int, key: str, quota: float) -> None:
+    """Make as many timers as the quota allows, evenly, for long enough."""
+    await pace([port], [_post(_LATER, key)] * 100_000, quota, CONNECTIONS)
+
+
+async def run(store: str, data: Path, quota: float, seconds: int, rounds: int) -> None:
     """Alternate, and print the medians of all rounds."""
     async with (
         opening.opened(store, data) as databases,
@@ -93,49 +108,56 @@ async def run(store: str, data: Path, seconds: int, rounds: int) -> None:
         databases.fresh() as database,
         duetime(database) as server,
     ):
-        quiet = _key(server.port, "quiet", {})
-        loud = _key(server.port, "loud", {"creates_per_second": LOUD_QUOTA})
+        quiet = tenants.make(server.port, "quiet")
+        other = tenants.make(server.port, "other", {"creates_per_second": quota})
         await stretch(server.port, quiet, sink_, 3)  # to warm up
-        stretches: dict[str, list[Stretch]] = {"alone": [], "beside the loud one": []}
+        stretches: dict[str, list[Stretch]] = {kind: [] for kind in _NEIGHBOURS}
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-            stretches["alone"].append(await stretch(server.port, quiet, sink_, seconds))
-            arguments = ["--loud", str(server.port), loud]
-            async with started(["-m", "bench.trials.neighbours", *arguments]):
-                await asyncio.sleep(2)
-                beside = await stretch(server.port, quiet, sink_, seconds)
-            stretches["beside the loud one"].append(beside)
-            await asyncio.sleep(1)
+            # Each is the first in its turn: what grows or warms up meanwhile favours none.
+            kinds = deque(_NEIGHBOURS)
+            kinds.rotate(number)
+            for kind in kinds:
+                async with _neighbour(_NEIGHBOURS[kind], server.port, other, quota):
+                    stretches[kind].append(await stretch(server.port, quiet, sink_, seconds))
+                await asyncio.sleep(1)
     _print(stretches)
 
 
+@asynccontextmanager
+async def _neighbour(manner: str | None, port: int, key: str, quota: float) -> AsyncIterator[None]:
+    if manner is None:
+        await asyncio.sleep(2)
+        yield
+        return
+    async with started(
+        ["-m", "bench.trials.neighbours", "--quota", str(quota), "--be", manner, str(port), key]
+    ):
+        await asyncio.sleep(2)
+        yield
+
+
 def _print(stretches: dict[str, list[Stretch]]) -> None:
-    print(f"{'milliseconds':24}{'alone':>10}{'beside':>10}{'ratio':>8}")
+    first, *others = stretches
+    print(f"{'milliseconds':14}{first:>8}" + "".join(f"{kind:>17}{'ratio':>18}" for kind in others))
     for field in Stretch._fields:
-        for share in (0.5, 0.99):
-            alone, beside = (
-                [percentile(getattr(each, field), share) for each in of_kind]
-                for of_kind in stretches.values()
-            )
-            ratio = statistics.median(b / a for a, b in zip(alone, beside, strict=True))
-            print(
-                f"{field + f' p{share * 100:.0f}':24}{statistics.median(alone):10.2f}"
-                f"{statistics.median(beside):10.2f}{ratio:8.2f}"
-            )
+        for share in (0.5, 0.95, 0.99):
+            figures = {
+                kind: [percentile(getattr(each, field), share) for each in of_kind]
+                for kind, of_kind in stretches.items()
+            }
+            alone = figures.pop(first)
+            line = f"{field + f' p{share * 100:.0f}':14}{statistics.median(alone):8.2f}"
+            for beside in figures.values():
+                ratios = [b / a for a, b in zip(alone, beside, strict=True)]
+                line += f"{statistics.median(beside):17.2f}{_with_doubt(ratios):>18}"
+            print(line)
 
 
-def _key(port: int, tenant: str, quotas: dict[str, float]) -> str:
-    _ask(port, "/tenants", {"name": tenant, "quotas": quotas})
-    made = _ask(port, f"/tenants/{tenant}/keys", {"name": tenant, "role": "write"})
-    return str(made["data"]["key"])
-
-
-def _ask(port: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    content = json.dumps(body).encode()
-    request = Request(f"http://127.0.0.1:{port}{path}", content, {"X-API-Key": requests.KEY})
-    with urlopen(request, timeout=10) as answer:
-        decoded: dict[str, Any] = json.load(answer)
-        return decoded
+def _with_doubt(ratios: list[float]) -> str:
+    """The median, and between what it lies in nine of ten draws from what was measured."""
+    draws = sorted(statistics.median(choices(ratios, k=len(ratios))) for _ in range(2_000))
+    return f"{statistics.median(ratios):.2f} ({draws[100]:.2f}-{draws[1900]:.2f})"
 
 
 def _post(body: bytes, key: str) -> bytes:
@@ -149,17 +171,22 @@ def main() -> None:
     """Run the trial, or be the loud tenant of one."""
     parser = argparse.ArgumentParser(prog="python -m bench.trials.neighbours", description=__doc__)
     parser.add_argument("--store", default="sqlite")
+    parser.add_argument("--quota", type=float, default=QUOTA, help="of the other one, per second")
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, help="a folder for the databases")
-    parser.add_argument("--loud", nargs=2, metavar=("PORT", "KEY"), help=argparse.SUPPRESS)
+    parser.add_argument("--be", nargs=3, help=argparse.SUPPRESS)  # how, port, key
     options = parser.parse_args()
-    if options.loud:
-        uvloop.run(be_loud(int(options.loud[0]), options.loud[1]))
+    if options.be:
+        manner, port, key = options.be
+        if manner == "loud":
+            uvloop.run(be_loud(int(port), key))
+        else:
+            uvloop.run(be_modest(int(port), key, options.quota))
         return
     with TemporaryDirectory() as folder:
         data = options.data or Path(folder)
-        uvloop.run(run(options.store, data, options.seconds, options.rounds))
+        uvloop.run(run(options.store, data, options.quota, options.seconds, options.rounds))
 
 
 if __name__ == "__main__":

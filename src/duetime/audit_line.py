@@ -18,7 +18,7 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     action: str  # what was done: "timer.cancel"
     kind: str  # of the thing that it was done to: "timer"
     target: str  # which one: its id, or its name
-    group: str | None = None  # the group of that thing, where it has one
+    group: str | None = None  # the only one that it was about, where there is one
     address: str | None = None  # where the request came from
     correlation_id: str | None = None
     details: dict[str, Any] = {}

@@ -96,7 +96,8 @@ def _is_past(line: AuditLine, wanted: AuditFilter) -> bool:
 
 
 def _matches(line: AuditLine, caller: Caller, wanted: AuditFilter) -> bool:
-    # To those whose key is for some groups, there is nothing but what happened in these.
+    # To those whose key is for some groups, there is nothing but what happened in one of these:
+    # not what was done to timers of several groups at once, be they all theirs.
     if caller.groups is not None and line.group not in caller.groups:
         return False
     return all(

@@ -1,12 +1,15 @@
 """Creates: timers that are made of what users send, one or many, each at most once under its key.
 
-What a create must pass, in this order: its group is there or comes to be, its content is right, its
-quotas allow it, the engine is not behind, and the store has room. Then it is written.
+What a create must pass, in this order: its group is there or may come to be, its content is right,
+its quotas allow it, and the engine is not behind. Then its group is made, if it is missing, and the
+timer is written: one that is refused leaves no group behind. Should its group have been deleted
+meanwhile, that is made anew.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, islice
 from typing import TypeAlias
 
 from duetime.auditing import Audit
@@ -25,13 +28,42 @@ from duetime.ledger import Ledger
 from duetime.model import Timer
 from duetime.requests import CreateTimer
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
 
 BREATH = 100  # timers of a batch that are made before others are let in
+PORTION = 500  # keys that are looked for at once
+SAMPLE = 10  # timers by which it is told whether a batch was sent before
+
+# After these, a timer is looked for that the same request may have made before.
+REFUSALS = (InvalidRequest, Forbidden, TooManyRequests)
 
 # What became of a create: the timer and whether it is new, or why there is none.
 Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
+
+
+class _Batch:
+    """How far a batch has come: by their places in it, its timers and what is answered already."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, Answer] = {}
+        self.drafts: dict[int, Timer] = {}  # to be written
+        self.in_groups = Counter[str]()  # how many it has for each
+        # The groups to make for drafts, by their names, with what these were drafted from.
+        self.missing: dict[str, tuple[Group, dict[int, CreateTimer]]] = {}
+        self.has_looked = False  # for groups that others made: once is enough
+
+    def wants(self, group: Group, place: int, body: CreateTimer) -> None:
+        """Note that a draft needs a group to be made for it."""
+        self.missing.setdefault(group.name, (group, {}))[1][place] = body
+
+    def check_room(self) -> None:
+        """Refuse it as a whole, if there is no room for a single timer of it just now."""
+        if not self.drafts:
+            refusals = [each for each in self.answers.values() if isinstance(each, TooManyRequests)]
+            if refusals and len(refusals) == len(self.answers):
+                raise min(refusals, key=lambda each: each.retry_after)
 
 
 class Creates:
@@ -61,16 +93,19 @@ class Creates:
     async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
         self._ledger.check_creates()
-        await self._groups.make_sure_of(caller, body.group)
+        answer: Answer | None = None
         try:
-            timer = self._drafts.new(caller.tenant, body, self._clock.now())
-        except InvalidRequest:
-            if body.timer_id is not None:
-                [made] = await self._made_before(caller.tenant, [body])
-                if made is not None:
-                    return made, False
+            while answer is None:
+                missing = await self._groups.missing(caller, body.group)
+                timer = self._drafts.new(caller.tenant, body, self._clock.now())
+                answer = await self.insert(caller, timer, missing)
+        except REFUSALS:
+            if made := await self._made_before(caller, {0: body}):
+                return made[0]
             raise
-        return await self.insert(caller, timer)
+        if isinstance(answer, DuetimeError):
+            raise answer
+        return answer
 
     async def create_many(
         self,
@@ -84,27 +119,35 @@ class Creates:
 
         So many of them, and of so many bytes: they are only looked at once there is room for all.
         """
-        self._meter.check_batch(caller.tenant, None, count)
-        self._meter.check_pace(caller.tenant)
-        room = await self._ledger.room_for(count, size)
-        drafts: dict[int, Timer] = {}
         try:
-            answers = await self._draft(caller, bodies, drafts)
-            timers = list(drafts.values())
-            if timers:
-                await self._brake.slow(min(timer.execute_at for timer in timers))
+            self._meter.check_batch(caller.tenant, None, count)
+            self._meter.check_pace(caller.tenant)
+        except REFUSALS as refusal:
+            return await self._repeated(caller, bodies, refusal, count=count, size=size)
+        room = await self._ledger.room_for(count, size)
+        batch = _Batch()
+        try:
+            await self._draft(caller, enumerate(bodies), batch)
+            if batch.drafts:
+                await self._brake.slow(min(each.execute_at for each in batch.drafts.values()))
+            while again := await self._make_groups(caller, batch):
+                await self._draft(caller, again, batch)
+            batch.check_room()
         except BaseException:
             room.leave()
-            self._meter.withdraw(*drafts.values())
+            self._meter.withdraw(*batch.drafts.values())
             raise
+        answers, timers = batch.answers, list(batch.drafts.values())
         try:
             stored = await self._ledger.insert_many(timers, room)
         except BaseException:
             self._meter.withdraw(*timers)
             raise
-        for place, timer, existing in zip(drafts, timers, stored, strict=True):
+        for place, timer, existing in zip(batch.drafts, timers, stored, strict=True):
             answers[place] = self._created(timer, existing)
         created = [each[0] for each in answers.values() if isinstance(each, tuple) and each[1]]
+        for group in {timer.group for timer in created}:
+            await self._groups.make_anew(caller, group)
         if created:
             # One line for all of them: it says how many, and between which ids they lie.
             await self._audit.note_create(
@@ -116,70 +159,133 @@ class Creates:
             )
         return [answers[place] for place in range(len(answers))]
 
-    async def insert(self, caller: Caller, timer: Timer) -> tuple[Timer, bool]:
-        """Write a timer; also tells whether it is new or was there already."""
+    async def insert(self, caller: Caller, timer: Timer, missing: Group | None) -> Answer | None:
+        """Write a timer, and before it the group that is missing, if one is.
+
+        None: somebody else has made that group, and not as the draft has it.
+        """
         await self._meter.admit(timer)
         try:
             await self._brake.slow(timer.execute_at)
+            if missing is not None and not await self._groups.make(caller, missing):
+                self._meter.withdraw(timer)
+                return None
             answer = self._created(timer, await self._ledger.insert(timer))
         except BaseException:
             self._meter.withdraw(timer)  # it may be there all the same: the next count will tell
             raise
-        if isinstance(answer, DuetimeError):
-            raise answer
-        if answer[1]:
+        if isinstance(answer, tuple) and answer[1]:
+            await self._groups.make_anew(caller, timer.group)
             await self._audit.note_create(caller, "timer.create", timer.id, group=timer.group)
         return answer
 
     async def _draft(
         self,
         caller: Caller,
-        bodies: Iterable[CreateTimer | DuetimeError],
-        drafts: dict[int, Timer],
-    ) -> dict[int, Answer]:
-        """Put the timers to write into the drafts, by their places; what is answered already."""
-        answers: dict[int, Answer] = {}
+        bodies: Iterable[tuple[int, CreateTimer | DuetimeError]],
+        batch: _Batch,
+    ) -> None:
+        """Draft what is to be written of these, which have their places, and answer the rest."""
+        answers = batch.answers
         refused: dict[int, CreateTimer] = {}
-        in_groups = Counter[str]()
-        for place, body in enumerate(bodies):
-            if place % BREATH == BREATH - 1:
+        for count, (place, body) in enumerate(bodies, 1):
+            if count % BREATH == 0:
                 await asyncio.sleep(0)  # so that others are not kept waiting by a large batch
             if isinstance(body, DuetimeError):
                 answers[place] = body
                 continue
             try:
-                await self._groups.make_sure_of(caller, body.group)
-                in_groups[body.group] += 1
-                self._meter.check_batch(caller.tenant, body.group, in_groups[body.group])
+                missing = await self._groups.missing(caller, body.group, look=not batch.has_looked)
+                batch.has_looked = batch.has_looked or missing is not None
+                batch.in_groups[body.group] += 1
+                self._meter.check_batch(caller.tenant, body.group, batch.in_groups[body.group])
                 draft = self._drafts.new(caller.tenant, body, self._clock.now())
                 await self._meter.admit(draft)
-                drafts[place] = draft
-            except InvalidRequest as error:
+                batch.drafts[place] = draft
+                if missing is not None:
+                    batch.wants(missing, place, body)
+            except REFUSALS as error:
                 answers[place] = error
-                if body.timer_id is not None:
-                    refused[place] = body
-            except (Conflict, Forbidden, TooManyRequests, Unavailable) as error:
+                refused[place] = body
+            except Unavailable as error:
                 answers[place] = error
-        made = await self._made_before(caller.tenant, list(refused.values()))
-        for place, timer in zip(refused, made, strict=True):
-            if timer is not None:
-                answers[place] = timer, False
-        return answers
+        answers.update(await self._made_before(caller, refused))
 
-    async def _made_before(self, tenant: str, bodies: list[CreateTimer]) -> list[Timer | None]:
-        """For bodies with a timer_id, the timer that the very same one made, if one did.
+    async def _make_groups(self, caller: Caller, batch: _Batch) -> list[tuple[int, CreateTimer]]:
+        """Make the groups that are missing; the answer is what must be drafted anew.
 
-        A request that is repeated because its answer was lost may by then ask for the past.
+        That is what was drafted for a group that somebody else has made otherwise meanwhile.
         """
-        if not bodies:
-            return []
-        locate = self._groups.locate
-        keys = [await locate(tenant, body.group, body.timer_id or "") for body in bodies]
-        found = await self._ledger.get_by_key(keys)
+        again: list[tuple[int, CreateTimer]] = []
+        missing, batch.missing = batch.missing, {}
+        for group, bodies in missing.values():
+            try:
+                if await self._groups.make(caller, group):
+                    continue
+                again.extend(bodies.items())
+            except (Conflict, Unavailable) as error:
+                batch.answers.update(dict.fromkeys(bodies, error))
+            batch.in_groups[group.name] -= len(bodies)
+            self._meter.withdraw(*(batch.drafts.pop(place) for place in bodies))
+        return again
+
+    async def _repeated(
+        self,
+        caller: Caller,
+        bodies: Iterable[CreateTimer | DuetimeError],
+        refusal: DuetimeError,
+        *,
+        count: int,
+        size: int,
+    ) -> list[Answer]:
+        """Refuse a batch as a whole, unless it was sent before: then each is answered by itself.
+
+        That is told by its first timers, so that a refusal stays cheap, however long the batch is.
+        """
+        rest = iter(bodies)
+        first = list(islice(rest, SAMPLE))
+        if not await self._made_before(caller, dict(enumerate(first))):
+            raise refusal
+        room = await self._ledger.room_for(count, size)
+        try:
+            sent: dict[int, CreateTimer | DuetimeError] = {}
+            for place, body in enumerate(chain(first, rest)):
+                if place % BREATH == BREATH - 1:
+                    await asyncio.sleep(0)
+                sent[place] = body
+            made = await self._made_before(caller, sent)
+        finally:
+            room.leave()
         return [
-            timer if timer is not None and timer.fingerprint == fingerprint(body) else None
-            for body, timer in zip(bodies, found, strict=True)
+            made.get(place) or (body if isinstance(body, DuetimeError) else refusal)
+            for place, body in sent.items()
         ]
+
+    async def _made_before(
+        self, caller: Caller, bodies: Mapping[int, CreateTimer | DuetimeError]
+    ) -> dict[int, tuple[Timer, bool]]:
+        """By their places, the timers that the very same bodies have made already.
+
+        A request that is repeated because its answer was lost may by then ask for the past, or for
+        more than a quota has left: the timer that is there is the answer all the same.
+        """
+        keyed = {
+            place: body
+            for place, body in bodies.items()
+            if isinstance(body, CreateTimer)
+            and body.timer_id is not None
+            and caller.sees_group(body.group)
+        }
+        found: list[Timer | None] = []
+        wanted = [(body.group, body.timer_id or "") for body in keyed.values()]
+        keys = await self._groups.locate_all(caller.tenant, wanted)
+        for start in range(0, len(keys), PORTION):
+            found += await self._ledger.get_by_key(keys[start : start + PORTION])
+        return {
+            place: (timer, False)
+            for (place, body), timer in zip(keyed.items(), found, strict=True)
+            if timer is not None and timer.fingerprint == fingerprint(body)
+        }
 
     def _created(self, timer: Timer, existing: Timer | Unavailable | None) -> Answer:
         """What to say of a create, by what the ledger says of its key."""

@@ -107,9 +107,9 @@ class Ledger:
 
     # Reading ----------------------------------------------------------------------------------
 
-    async def get(self, id_: str) -> Timer | None:
-        """The timer with this id."""
-        [timer] = await _tried(self._reads.read(1, self._store.get, [id_]))
+    async def get(self, id_: str, tenant: str) -> Timer | None:
+        """The timer of this tenant with this id."""
+        [timer] = await _tried(self._reads.read(1, self._store.get, [id_], tenant))
         return timer
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
@@ -133,12 +133,12 @@ class Ledger:
         )
         return await _tried(read)
 
-    async def get_for_change(self, which: str | Key) -> Timer | None:
-        """The timer with this id or key, for somebody who is going to change it."""
+    async def get_for_change(self, which: str | Key, tenant: str) -> Timer | None:
+        """The timer of this tenant with this id or key, for somebody who is going to change it."""
         if isinstance(which, Key):
             [timer] = await _tried(self._looks.read(1, self._store.get_by_key, [which]))
         else:
-            [timer] = await _tried(self._looks.read(1, self._store.get, [which]))
+            [timer] = await _tried(self._looks.read(1, self._store.get, [which], tenant))
         return timer
 
     async def ping(self) -> None:

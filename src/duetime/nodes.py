@@ -30,6 +30,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     shards: int = 0
     behind_ms: Millis = 0
     rules: int = 0  # the revision of tenants, keys and groups that it goes by
+    makes_by: int = 0  # the revision of the tenants by which it makes all that it still may make
     demand: dict[str, float] = {}  # how many timers per second are asked for, where that is limited
     growth: dict[str, int] = {}  # by how much those that wait have grown since it came, likewise
 

@@ -21,6 +21,8 @@ from duetime.model import DEFAULT_GROUP, DEFAULT_TIMEOUT
 MOST_TAGS = 32
 # Bytes of one timer, whatever settings say. No store takes less: see tests/stores/test_largest.py.
 LARGEST_BODY = 8 * 1024 * 1024
+# For how long finished timers are kept at least: who asks what became of one must have a chance.
+SHORTEST_RETENTION: Millis = 1000
 
 # Printable text: control characters break logs, headers, and the text columns of some engines.
 # A bare $ would let a line feed pass at the end, in Python though not in JSON Schema.

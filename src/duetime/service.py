@@ -24,7 +24,6 @@ from duetime.creates import Answer, Creates
 from duetime.delivery import Sender
 from duetime.drafts import Drafts
 from duetime.errors import (
-    Conflict,
     DuetimeError,
     NotFound,
     PreconditionFailed,
@@ -163,19 +162,18 @@ class Service:
         self, caller: Caller, body: CreateTimer, if_match: int | None = None
     ) -> tuple[Timer, bool]:
         """Create the timer with this key, or give it new content; tells whether it is new."""
-        await self.groups.make_sure_of(caller, body.group)
         for _ in range(MOST_TRIES):
+            missing = await self.groups.missing(caller, body.group)
             # Anew for each try: stores rely on it that an id which was in doubt is not used again.
             fresh = self._drafts.new(caller.tenant, body, self.clock.now())
-            old = await self._ledger.get_for_change(Key.of(fresh))
+            old = await self._ledger.get_for_change(Key.of(fresh), caller.tenant)
             if old is None:
                 if if_match is not None:
                     raise PreconditionFailed("there is no such timer yet")
-                with suppress(Conflict):  # somebody was faster: this one replaces theirs
-                    timer, is_new = await self._creates.insert(caller, fresh)
-                    if is_new:
-                        return timer, True
-                continue
+                answer = await self._creates.insert(caller, fresh, missing)
+                if isinstance(answer, tuple) and answer[1]:
+                    return answer
+                continue  # somebody was faster: this one replaces theirs
             _check_version(old, if_match)
             new = model.replace(
                 old,
@@ -186,7 +184,10 @@ class Service:
             )
             await self.meter.admit(new, old)
             await self._brake.slow(new.execute_at)
+            if missing is not None and not await self.groups.make(caller, missing):
+                continue
             if await self._apply(Change(old, new)):
+                await self.groups.make_anew(caller, body.group)
                 await self._note(caller, "timer.replace", new)
                 return new, False
         raise _keeps_changing()
@@ -195,7 +196,7 @@ class Service:
 
     async def get(self, caller: Caller, id_: str) -> Timer:
         """The timer with this id."""
-        return _found(caller, await self._ledger.get(id_))
+        return _found(caller, await self._ledger.get(id_, caller.tenant))
 
     async def get_by_key(self, caller: Caller, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
@@ -310,7 +311,7 @@ class Service:
         if_match: int | None,
     ) -> Timer:
         for _ in range(MOST_TRIES):
-            old = _found(caller, await self._ledger.get_for_change(which))
+            old = _found(caller, await self._ledger.get_for_change(which, caller.tenant))
             _check_version(old, if_match)
             new = transition(old, self.clock.now())
             # One that is repeated is told again: the line of the first may be what failed.

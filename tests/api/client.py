@@ -167,10 +167,10 @@ class Api:
 
     # What the engine does
 
-    async def claim(self, id_: str) -> Timer:
+    async def claim(self, id_: str, node: str = NODE) -> Timer:
         """Begin a timer's next attempt."""
         [timer] = await self.store.get([id_])
-        return await self._apply(timer, model.claim(timer, NODE, self.clock.now(), 10_000))
+        return await self._apply(timer, model.claim(timer, node, self.clock.now(), 10_000))
 
     async def finish(self, id_: str, outcome: Outcome = OK) -> Timer:
         """End the attempt that is under way."""

@@ -1,5 +1,7 @@
 """The execution log of a timer: a line for each attempt, in pages."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -18,6 +20,26 @@ async def test_no_attempts_yet(api: Api):
     answer = await api.get(f"/timers/{made['id']}/attempts")
     assert answer.summary == (200, 0, "success")
     assert answer.data == {"attempts": [], "next_cursor": None}
+
+
+async def test_names_of_nodes_are_the_operators(api: Api):
+    """A tenant's key, whatever its role, sees which attempts were of the same node, and no more."""
+    policy = {"max_attempts": 5, "initial_interval": "1s", "jitter": 0}
+    made = await api.create(retry_policy=policy)
+    nodes = ["db7.internal-4711-a1b2c3", "web2.internal-1-0f0f0f", "db7.internal-4711-a1b2c3"]
+    for node in nodes:
+        await api.claim(made["id"], node)
+        await api.finish(made["id"], RETRYABLE)
+    path = f"/timers/{made['id']}/attempts"
+    told = (await api.get(path)).data["attempts"]
+    assert [line["node"] for line in told] == nodes
+    for role in ("admin", "write", "read", "read_without_payloads"):
+        answer = await api.call("GET", path, key=await api.make_key(role=role))
+        one, other, again = (line["node"] for line in answer.data["attempts"])
+        assert one == again != other
+        assert re.fullmatch(r"node-[0-9a-f]{6}", one)
+        shown = await api.call("GET", f"/timers/{made['id']}", key=await api.make_key(role=role))
+        assert b"internal" not in answer.body + shown.body
 
 
 async def test_attempts(api: Api):

@@ -73,6 +73,17 @@ async def test_who_and_from_where(api: Api):
     }
 
 
+async def test_behind_a_trusted_proxy(make_api):
+    """The address is that of who asked, and not the proxy's; from others, the header is nothing."""
+    api: Api = make_api(MemoryStore(), trusted_proxies=("192.0.2.0/24",))
+    key = await api.make_key()
+    for peer in ("192.0.2.7", "198.51.100.8"):
+        await created_from(peer, api, key, {"X-Forwarded-For": "203.0.113.9"})
+    await api.service.audit.close()
+    lines = (await api.get("/audit", action="timer.create")).data["lines"]
+    assert [line["address"] for line in lines] == ["198.51.100.8", "203.0.113.9"]
+
+
 async def created_from(address: str, api: Api, key: str, headers: dict[str, str]) -> dict:
     """A timer that was created from an address."""
 
@@ -98,6 +109,33 @@ async def test_what_is_done_to_a_tenant_is_told_to_it(api: Api):
     assert await actions(api) == []
 
 
+async def test_the_audit_of_a_deleted_tenant(api: Api, make_api):
+    """The operator reads who deleted it; nothing else of it is there, and nobody else learns it."""
+    key, rival = await api.make_key("acme"), await api.make_key("rival")
+    assert (await api.delete("/tenants/acme")).status == 200
+    acme = {"X-Tenant-ID": "acme"}
+    for node in (api, make_api(api.store)):
+        lines = (await node.call("GET", "/audit", headers=acme)).data["lines"]
+        assert (lines[0]["action"], lines[0]["actor"]) == ("tenant.delete", "operator")
+        exported = await node.call("GET", "/audit/export", headers=acme)
+        assert json.loads(exported.body.splitlines()[0]) == lines[0]
+        assert (await node.call("HEAD", "/audit", headers=acme)).status == 200
+    for path in ("/timers", "/groups", "/actions", "/usage", "/whoami", "/tenants/acme"):
+        answer = await api.call("GET", path, headers=acme)
+        assert answer.summary == (404, 3, "tenant not found"), path
+    assert (await api.call("POST", "/audit", headers=acme)).status == 404
+    for path in ("/audit", "/audit/export"):
+        unknown = await api.call("GET", path, headers={"X-Tenant-ID": "nobody"})
+        assert unknown.summary == (404, 3, "tenant not found")
+        assert (await api.call("GET", path, key=key)).status == 401
+        theirs = [
+            await api.call("GET", path, key=rival, headers={"X-Tenant-ID": name})
+            for name in ("acme", "nobody")
+        ]
+        assert theirs[0] == theirs[1]
+        assert theirs[0].status == 403
+
+
 async def test_one_line_for_a_batch(api: Api):
     """It says how many, and between which ids they lie."""
     answer = await api.post("/timers/batch", {"timers": [timer_body() for _ in range(3)]})
@@ -111,6 +149,61 @@ async def test_one_line_for_a_batch(api: Api):
     await api.service.audit.close()
     line = (await api.get("/audit", action="timer.create_batch")).data["lines"][0]
     assert line["group"] is None  # they are of several
+
+
+async def done(api: Api) -> None:
+    """Work on all actions until they have ended."""
+    while any(each["state"] == "running" for each in (await api.get("/actions")).data["actions"]):
+        await api.service.actions.step()
+
+
+async def test_actions_are_told_to_those_of_their_group(api: Api):
+    """If they can be about one group only: by what was asked for, or by the key that asked."""
+    await api.create(group="g")
+    await api.create(group="h")
+    of_g = await api.make_key(groups=["g"])
+    of_both = await api.make_key(groups=["g", "h"])
+    shown: dict[str, list[tuple[str, str | None]]] = {}
+    for filter_, key in (
+        ({"group": "g"}, KEY),
+        ({"group": ["g"], "status": "pending"}, of_both),
+        ({"group": ["g", "h"]}, of_g),
+        ({"group": ["g", "h"]}, of_both),
+        ({"all": True}, KEY),
+    ):
+        body = {"action": "fire", "filter": filter_}
+        made = (await api.call("POST", "/timers/actions", body, key=key)).data
+        await api.call("DELETE", f"/actions/{made['id']}", key=key)
+        await done(api)
+        lines = (await api.get("/audit", target=made["id"], order="asc")).data["lines"]
+        shown[made["id"]] = [(line["action"], line["group"]) for line in lines]
+    parts = ["action.create", "action.cancel", "action.done"]
+    groups = ["g", "g", "g", None, None]
+    assert list(shown.values()) == [[(part, group) for part in parts] for group in groups]
+    answer = await api.call("GET", "/audit", key=of_g, params={"kind": "action", "order": "asc"})
+    told = [line["target"] for line in answer.data["lines"]]
+    assert told == [id_ for id_ in list(shown)[:3] for _ in parts]
+
+
+async def test_the_actions_of_a_group_are_told_to_those_of_it(api: Api):
+    """Those that resume or delete it; and nothing of the tenant, its keys, or other groups."""
+    key = await api.make_key(groups=["g"])
+    await api.put("/groups/g", {})
+    await api.put("/groups/h", {})
+    await api.post("/groups/g/pause")
+    await api.post("/groups/g/resume")
+    await done(api)
+    await api.call("DELETE", "/groups/g", params={"cancel": "true"})
+    await done(api)
+    answer = await api.call("GET", "/audit", key=key, params={"order": "asc"})
+    assert [line["action"] for line in answer.data["lines"]] == [
+        "group.create",
+        "group.pause",
+        "group.resume",
+        "action.done",
+        "group.delete",
+        "action.done",
+    ]
 
 
 @pytest.mark.parametrize(

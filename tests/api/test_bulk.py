@@ -168,7 +168,7 @@ async def test_every_verb(api: Api):
         ),
         (
             {"action": "cancel", "filter": {"metadata": {"a..b": 1}}},
-            'metadata: a path is keys joined by dots, such as "customer.id"',
+            'filter.metadata: a path is keys joined by dots, such as "customer.id"',
         ),
         (
             {"action": "cancel", "filter": {"metadata": {"a": "x" * 20_000}}},

@@ -1,11 +1,17 @@
 """Groups: their shards, their defaults, and who may be in them."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from duetime import ids
+from duetime.stores import Record, Store
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
+from duetime.testing import FlakyStore
 from tests.api.client import Api, http_callback, timer_body
 from tests.factories import insert, make_timer
 
@@ -44,6 +50,19 @@ async def test_a_group_is_made_shown_and_changed(api: Api):
     assert (await api.post("/groups", {"name": "other"})).status == 201
     names = [group["name"] for group in (await api.get("/groups")).data["groups"]]
     assert names == ["billing", "default", "other"]
+
+
+async def test_null_takes_everything_back(api: Api):
+    """To what a group has of which nothing was said."""
+    await api.put("/groups/usual", {})
+    quotas = {"pending": 5}
+    await api.put("/groups/billing", {**SETTINGS, "quotas": quotas})
+    changed = await api.put("/groups/billing", dict.fromkeys([*SETTINGS, "quotas"]))
+    assert changed.status == 200
+    usual = (await api.get("/groups/usual")).data
+    assert changed.data == usual | {"name": "billing"}
+    made = await api.put("/groups/new", dict.fromkeys([*SETTINGS, "quotas"]))
+    assert made.data == usual | {"name": "new"}
 
 
 async def test_a_timer_is_given_what_its_group_says(api: Api):
@@ -139,6 +158,192 @@ async def test_the_first_timer_makes_its_group(api: Api):
     ]
 
 
+async def groups_of(api: Api) -> list[str]:
+    """The names of the groups that somebody has made."""
+    return [record.name.partition("/")[2] for record in await api.store.records("group")]
+
+
+REFUSED = [
+    {"delay": "nonsense"},
+    {"callback": http_callback(url="ftp://example.com/")},
+    {"callback": http_callback(payload="12345678901")},
+    {"execute_at": "2001-01-01T00:00:00Z"},
+]
+
+
+@pytest.mark.parametrize("fields", REFUSED)
+async def test_a_timer_that_is_refused_makes_no_group(api: Api, fields: dict):
+    """Whatever is wrong with it, and however it is sent."""
+    await api.put("/tenants/default", {"quotas": {"payload_bytes": 12}})
+    body = timer_body(group="a", **fields)
+    assert (await api.post("/timers", body)).status in {400, 403}
+    batch = await api.post("/timers/batch", {"timers": [body, timer_body(group="b")]})
+    assert (batch.data["created"], batch.data["failed"]) == (1, 1)
+    del body["group"]
+    assert (await api.put("/groups/a/timers/k", body)).status in {400, 403}
+    assert await groups_of(api) == ["b"]
+
+
+async def test_a_timer_over_a_quota_makes_no_group(api: Api):
+    """Not one by one, not by key, and not a batch with another group for each timer."""
+    await api.put("/tenants/default", {"quotas": {"pending": 2}})
+    await api.create()
+    assert (await api.post("/timers", timer_body(group="made"))).status == 201
+    assert (await api.post("/timers", timer_body(group="a"))).status == 429
+    assert (await api.put("/groups/a/timers/k", timer_body())).status == 429
+    many = [timer_body(), *(timer_body(group=f"g{number}") for number in range(1_100))]
+    await api.post("/timers/batch", {"timers": many})
+    assert await groups_of(api) == ["made"]
+
+
+async def test_a_timer_that_is_not_the_version_meant_makes_no_group(api: Api):
+    """There is nothing yet that it could replace."""
+    assert (await api.put("/groups/a/timers/k", timer_body(), If_Match="1")).status == 412
+    assert await groups_of(api) == []
+    assert (await api.put("/groups/a/timers/k", timer_body())).status == 201
+    assert await groups_of(api) == ["a"]
+
+
+async def test_a_key_for_other_groups_makes_none(api: Api):
+    """It is refused before anything else."""
+    key = await api.make_key(role="write", groups=["mine"])
+    for method, path in (("POST", "/timers"), ("PUT", "/groups/a/timers/k")):
+        body = timer_body(group="a") if method == "POST" else timer_body()
+        refused = await api.call(method, path, body, key=key)
+        assert refused.summary == (403, 10, "group: this key is not for the group 'a'")
+    assert await groups_of(api) == []
+
+
+async def test_a_batch_makes_each_of_its_groups_once(make_api):
+    """With one line of the audit each, and one look for what others may have made."""
+    store = FlakyStore(MemoryStore())
+    api: Api = make_api(store)
+    await api.get("/groups")
+    refused = [timer_body(group=f"g{number}", delay="nonsense") for number in range(20)]
+    store.calls.clear()
+    await api.post("/timers/batch", {"timers": refused})
+    assert store.calls == ["records"]
+    bodies = [timer_body(group=name) for name in "aabbab"]
+    answer = await api.post("/timers/batch", {"timers": [*refused, *bodies]})
+    assert answer.data["created"] == 6
+    assert await groups_of(api) == ["a", "b"]
+    lines = (await api.get("/audit", action="group.create")).data["lines"]
+    assert sorted(line["target"] for line in lines) == ["a", "b"]
+    assert {line["details"]["by"] for line in lines} == {"its first timer"}
+
+
+class Interfering:
+    """A store in which somebody else makes a group just before this node does."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def put_record(self, old: Record | None, new: Record | None) -> bool:
+        if new is not None and new.kind == "group" and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return await self.store.put_record(old, new)
+
+
+async def post_one(api: Api) -> dict:
+    return (await api.post("/timers", timer_body(group="small", timer_id="k"))).data
+
+
+async def post_batch(api: Api) -> dict:
+    bodies = [timer_body(group="small", timer_id="k"), timer_body(group="own")]
+    answer = await api.post("/timers/batch", {"timers": bodies})
+    assert answer.data["created"] == 2
+    return answer.data["timers"][0]["data"]
+
+
+async def put_by_key(api: Api) -> dict:
+    return (await api.put("/groups/small/timers/k", timer_body())).data
+
+
+@pytest.mark.parametrize("send", [post_one, post_batch, put_by_key])
+async def test_a_group_that_another_node_makes_in_the_same_moment(store: Store, make_api, send):
+    """The timer is what that group makes of it, and lies where its key is looked for."""
+    other: Api = make_api(store)
+    between = Interfering(store)
+    api: Api = make_api(between)
+
+    async def make_it_otherwise() -> None:
+        assert (await other.put("/groups/small", {**SETTINGS, "num_shards": 2})).status == 201
+
+    between.meanwhile = make_it_otherwise
+    timer = await send(api)
+    shown = await other.get("/groups/small/timers/k")
+    assert (shown.status, shown.data["id"]) == (200, timer["id"])
+    assert ids.shard_of(timer["id"]) < 2
+    assert shown.data["callback_config"]["timeout"] == "5s"
+    lines = (await api.get("/audit", action="group.create", target="small")).data["lines"]
+    assert len(lines) == 1
+
+
+@pytest.mark.parametrize("send", [post_one, post_batch, put_by_key])
+async def test_a_group_that_was_there_for_a_moment(store: Store, make_api, send):
+    """Its name keeps its shards, and the timer is drafted for these."""
+    other: Api = make_api(store)
+    between = Interfering(store)
+    api: Api = make_api(between)
+
+    async def make_and_delete() -> None:
+        assert (await other.put("/groups/small", {"num_shards": 2})).status == 201
+        assert (await other.delete("/groups/small")).status == 200
+
+    between.meanwhile = make_and_delete
+    timer = await send(api)
+    assert ids.shard_of(timer["id"]) < 2
+    assert (await other.get("/groups/small/timers/k")).data["id"] == timer["id"]
+
+
+async def test_a_group_with_a_quota_that_another_node_makes_in_the_same_moment(
+    store: Store, make_api
+):
+    """Holds for the timer too."""
+    other: Api = make_api(store)
+    between = Interfering(store)
+    api: Api = make_api(between)
+
+    async def forbid() -> None:
+        assert (await other.put("/groups/a", {"quotas": {"pending": 0}})).status == 201
+
+    between.meanwhile = forbid
+    assert (await api.post("/timers", timer_body(group="a"))).status == 429
+
+
+async def test_many_first_timers_at_once(store: Store, make_api):
+    """One of them makes the group; the others use no more of a quota for that."""
+    api: Api = make_api(store)
+    await api.put("/tenants/default", {"quotas": {"creates_per_second": 20}})
+    bodies = [timer_body(group="a") for _ in range(20)]
+    answers = await asyncio.gather(*(api.post("/timers", body) for body in bodies))
+    assert {answer.status for answer in answers} == {201}
+    lines = (await api.get("/audit", action="group.create")).data["lines"]
+    assert len(lines) == 1
+
+
+async def test_a_batch_with_more_groups_than_there_may_be(make_api, monkeypatch):
+    """Those that find no room are refused by themselves, and take no place in a quota."""
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_GROUPS", 2)
+    api: Api = make_api(MemoryStore())
+    await api.put("/tenants/default", {"quotas": {"pending": 4}})
+    bodies = [timer_body(group=name) for name in "abcc"]
+    answer = await api.post("/timers/batch", {"timers": bodies})
+    assert [item["code"] for item in answer.data["timers"]] == [0, 0, 5, 5]
+    statuses = [(await api.post("/timers", timer_body())).status for _ in range(3)]
+    assert statuses == [201, 201, 429]
+    refused = await api.put("/groups/c/timers/k", timer_body())
+    assert refused.status == 429
+    await api.put("/tenants/default", {"quotas": None})
+    refused = await api.put("/groups/c/timers/k", timer_body())
+    assert refused.summary == (409, 5, "group: a tenant has at most 2 groups; delete some")
+
+
 async def test_or_it_is_refused(make_api):
     """Where the settings say so, a timer needs a group that somebody has made."""
     api: Api = make_api(MemoryStore(), are_groups_made_by_timers=False)
@@ -172,6 +377,9 @@ async def test_a_tenant_has_so_many_groups(make_api, monkeypatch):
         ({"num_shards": 4097}, "num_shards: must be <= 4096"),
         ({"timeout": "0s"}, None),
         ({"timeout": "soon"}, None),
+        ({"retention": "0s"}, "retention: must be at least 1s"),
+        ({"retention": "999ms"}, "retention: must be at least 1s"),
+        ({"retention": "soon"}, None),
         ({"headers": {"Host": "x"}}, None),
         ({"headers": {"a": "b\n"}}, None),
         ({"signatures": ["none"]}, None),

@@ -5,7 +5,11 @@ import re
 
 import pytest
 
+from duetime.api import app
+from duetime.api.operation import Operation
+from duetime.stores.memory import MemoryStore
 from tests.api.client import Api, http_callback, timer_body
+from tests.api.conftest import MakeApi
 
 METHODS = {"get", "post", "put", "delete"}
 
@@ -129,6 +133,24 @@ async def test_examples_are_accepted(quick_api: Api, description: dict):
     group = schemas["CreateTimer"]["properties"]["group"]["examples"][0]
     body = timer_body(callback=http_callback(url=url), group=group)
     assert (await quick_api.post("/timers", body)).status == 201
+
+
+async def test_it_is_made_once_when_somebody_asks(
+    monkeypatch: pytest.MonkeyPatch, make_api: MakeApi
+):
+    """A node starts without its description, and makes it for the first who wants it."""
+    made: list[int] = []
+
+    def counted(operations: list[Operation]) -> dict[str, int]:
+        made.append(len(operations))
+        return {"operations": len(operations)}
+
+    monkeypatch.setattr(app, "describe", counted)
+    api = make_api(MemoryStore())
+    assert made == []
+    answers = [await api.call("GET", "/openapi.json", key=None) for _ in range(2)]
+    assert [json.loads(answer.body) for answer in answers] == [{"operations": made[0]}] * 2
+    assert len(made) == 1
 
 
 async def test_page(quick_api: Api):

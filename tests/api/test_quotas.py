@@ -52,6 +52,27 @@ async def test_less_than_one_per_second(api: Api):
     assert (await api.post("/timers", timer_body())).status == 201
 
 
+@pytest.mark.parametrize("path", ["/tenants/default", "/groups/g"])
+@pytest.mark.parametrize("pace", ["5e-324", "1e-300", "0.0009", "0", "-1", "1e10", "1e999"])
+async def test_a_pace_that_nobody_can_keep(quick_api: Api, path: str, pace: str):
+    """Is refused, and named, before it is in the way of creates."""
+    body = b'{"quotas": {"creates_per_second": %s}}' % pace.encode()
+    answer = await quick_api.put(path, body)
+    assert (answer.status, answer.code) == (400, 2)
+    bounds = {"1e10": "must be <= 1000000000.0", "1e999": "Number out of range"}
+    problem = bounds.get(pace, "must be >= 0.001")
+    assert answer.message == f"quotas.creates_per_second: {problem}"
+    await quick_api.create(group="g")
+
+
+async def test_the_slowest_pace(quick_api: Api):
+    """One at once, and nobody is told to wait for longer than an hour."""
+    await limit(quick_api, creates_per_second=0.001)
+    await quick_api.create()
+    refused = await quick_api.post("/timers", timer_body())
+    assert refused.headers["retry-after"] == "1000"
+
+
 async def test_a_batch_is_made_as_far_as_the_quota_goes(api: Api):
     """Each timer that is over it is told so by itself."""
     await limit(api, creates_per_second=3)
@@ -91,6 +112,21 @@ async def test_pending_in_a_batch(api: Api):
     assert (await api.get("/usage")).data["pending"] == 2
     await api.create()
     assert (await api.post("/timers", timer_body())).status == 429
+
+
+@pytest.mark.parametrize("path", ["/tenants/default", "/groups/g"])
+@pytest.mark.parametrize("quota", ["pending", "creates_per_second"])
+async def test_a_batch_for_which_there_is_no_room_at_all(api: Api, path: str, quota: str):
+    """It is refused as a whole, and told when to come back; not if anything else is in it."""
+    await api.put(path, {"quotas": {quota: 1}})
+    await api.create(group="g")
+    full = [timer_body(group="g"), timer_body(group="g")]
+    refused = await api.post("/timers/batch", {"timers": full})
+    assert (refused.status, refused.code, refused.data) == (429, 7, None)
+    assert refused.headers["retry-after"] == ("5" if quota == "pending" else "1")
+    if quota == "pending" or path == "/groups/g":
+        mixed = await api.post("/timers/batch", {"timers": [*full, "nonsense"]})
+        assert [item["code"] for item in mixed.data["timers"]] == [7, 7, 2]
 
 
 async def test_replacing_takes_no_place(api: Api):
@@ -182,6 +218,22 @@ async def test_usage(api: Api):
     assert by_group["default"]["quotas"]["pending"] is None
 
 
+async def test_usage_of_a_group_without_timers(api: Api):
+    """It is there if it has a quota, for whom there is such a group."""
+    await api.put("/groups/full", {"quotas": {"pending": 5}})
+    await api.put("/groups/gone", {"quotas": {"pending": 5}})
+    await api.delete("/groups/gone")
+    await api.put("/groups/unlimited", {})
+    await limit(api, pending=10)
+    await api.make_key("acme")
+    await api.call("PUT", "/groups/a", {"quotas": {"pending": 1}}, headers={"X-Tenant-ID": "acme"})
+    [full] = (await api.get("/usage")).data["groups"]
+    assert (full["group"], full["timers"], full["pending"]) == ("full", {}, 0)
+    assert full["quotas"]["pending"] == 5
+    other = await api.make_key(role="read", groups=["unlimited"])
+    assert (await api.call("GET", "/usage", key=other)).data["groups"] == []
+
+
 async def test_who_has_no_quota_is_not_metered(make_api):
     """Nothing is asked of the store, and nothing is remembered."""
     store = FlakyStore(MemoryStore())
@@ -191,7 +243,8 @@ async def test_who_has_no_quota_is_not_metered(make_api):
     await api.create()
     assert store.calls == ["insert"]
     meter = api.service.meter
-    assert (meter._buckets, meter._growth, meter._counted) == ({}, {}, {})
+    waiting = meter._waiting
+    assert (meter._buckets, waiting._growth, waiting._counted) == ({}, {}, {})
     assert (meter.demand(), meter.growth()) == ({}, {})
 
 
@@ -212,12 +265,113 @@ async def test_who_asks_far_too_often_is_answered_late(quick_api: Api):
     assert (await api.post("/timers", timer_body())).status == 429
 
 
-async def test_a_batch_of_which_nothing_could_be_made_is_not_even_read(quick_api: Api):
-    """It is refused as a whole, whatever is in it."""
+async def test_a_batch_of_which_nothing_could_be_made_is_hardly_read(quick_api: Api):
+    """It is refused as a whole, whatever is in it, unless it was sent before."""
     await limit(quick_api, creates_per_second=1)
     await quick_api.create()
     answer = await quick_api.post("/timers/batch", {"timers": ["nonsense"] * 5})
     assert (answer.status, answer.code) == (429, 7)
+
+
+# What leaves no room for another timer, once there is one with a payload.
+FULL = [{"pending": 1}, {"creates_per_second": 0.1}, {"payload_bytes": 1}]
+
+
+@pytest.mark.parametrize("quotas", FULL)
+async def test_a_repeated_create_is_answered_whatever_the_quotas_say(api: Api, quotas: dict):
+    """Its timer is there: who has not heard of it may ask again, by either kind of key."""
+    callback = http_callback(payload="text")
+    by_id = timer_body(timer_id="inv-1", group="g", callback=callback)
+    by_header = timer_body(callback=callback)
+    first = (await api.post("/timers", by_id)).data
+    second = (await api.post("/timers", by_header, Idempotency_Key="inv-2")).data
+    await limit(api, **quotas)
+    while (await api.post("/timers", timer_body(callback=callback))).status == 201:
+        pass
+    again = await api.post("/timers", by_id)
+    assert (again.status, again.data["id"]) == (200, first["id"])
+    again = await api.post("/timers", by_header, Idempotency_Key="inv-2")
+    assert (again.status, again.data["id"]) == (200, second["id"])
+    other = await api.post("/timers", {**by_id, "name": "other content"})
+    assert other.code in {7, 10}
+    answer = await api.post("/timers/batch", {"timers": [timer_body(callback=callback), by_id]})
+    assert [item["code"] == 0 for item in answer.data["timers"]] == [False, True]
+    assert answer.data["timers"][1]["data"]["id"] == first["id"]
+    assert answer.data["created"] == 0
+
+
+@pytest.mark.parametrize("quotas", [{"batch_size": 10}, {"creates_per_second": 0.1}])
+async def test_a_repeated_batch_is_answered_timer_by_timer(api: Api, quotas: dict):
+    """Also where another one would be refused as a whole; what is new in it is refused."""
+    bodies = [timer_body(timer_id=f"k{number}", group="g") for number in range(30)]
+    sent = [*bodies[:5], {**bodies[5], "delay": "nonsense"}, *bodies[6:]]
+    made = await api.post("/timers/batch", {"timers": sent})
+    assert (made.data["created"], made.data["failed"]) == (29, 1)
+    await limit(api, **quotas)
+    await api.post("/timers", timer_body())
+    again = await api.post("/timers/batch", {"timers": [*sent, timer_body(), "nonsense"]})
+    assert again.status == 200
+    codes = [item["code"] for item in again.data["timers"]]
+    refused = 10 if "batch_size" in quotas else 7
+    assert codes == [0] * 5 + [refused] + [0] * 24 + [refused, 2]
+    assert [item["data"] and item["data"]["id"] for item in again.data["timers"]][:30] == [
+        item["data"] and item["data"]["id"] for item in made.data["timers"]
+    ]
+    new = [timer_body(timer_id=f"other{number}", group="g") for number in range(30)]
+    assert (await api.post("/timers/batch", {"timers": new})).code == refused
+
+
+async def test_a_repeated_create_in_a_group_that_another_node_has_made(store, make_api):
+    """It is looked for where that group has it, also by a node that never heard of it."""
+    first: Api = make_api(store)
+    second: Api = make_api(store)
+    await second.get("/groups")
+    await first.put("/groups/small", {"num_shards": 2})
+    bodies = [timer_body(timer_id=f"k{number}", group="small") for number in range(3)]
+    assert (await first.post("/timers/batch", {"timers": bodies})).data["created"] == 3
+    await limit(second, batch_size=1)
+    again = await second.post("/timers/batch", {"timers": bodies})
+    assert [item["code"] for item in again.data["timers"]] == [0, 0, 0]
+
+
+async def test_who_is_not_for_a_group_does_not_hear_what_is_in_it(api: Api):
+    """Not even by repeating what made it."""
+    body = timer_body(timer_id="k", group="g")
+    await api.create(timer_id="k", group="g")
+    key = await api.make_key(role="write", groups=["mine"])
+    assert (await api.call("POST", "/timers", body, key=key)).status == 403
+    batch = await api.call("POST", "/timers/batch", {"timers": [body]}, key=key)
+    assert [item["code"] for item in batch.data["timers"]] == [10]
+    await limit(api, batch_size=1)
+    batch = await api.call("POST", "/timers/batch", {"timers": [body, body]}, key=key)
+    assert (batch.status, batch.data) == (403, None)
+
+
+async def test_a_refusal_without_a_key_asks_the_store_nothing(make_api):
+    """One at a time or many: it cannot have been made before."""
+    store = FlakyStore(MemoryStore())
+    api: Api = make_api(store)
+    await limit(api, creates_per_second=0.1, batch_size=2)
+    await api.create()
+    store.calls.clear()
+    assert (await api.post("/timers", timer_body())).status == 429
+    two, three = ([timer_body() for _ in range(count)] for count in (2, 3))
+    assert (await api.post("/timers/batch", {"timers": two})).status == 429
+    assert (await api.post("/timers/batch", {"timers": three})).status == 403
+    assert store.calls == []
+
+
+async def test_a_long_repeated_batch_is_looked_for_in_portions(make_api):
+    """So that it does not keep other reads waiting, nor waits until there are none."""
+    store = FlakyStore(MemoryStore())
+    api: Api = make_api(store)
+    bodies = [timer_body(timer_id=f"k{number}") for number in range(1_200)]
+    await api.post("/timers/batch", {"timers": bodies})
+    await limit(api, batch_size=1)
+    store.calls.clear()
+    again = await api.post("/timers/batch", {"timers": bodies})
+    assert again.data["failed"] == 0
+    assert store.calls == ["get_by_key"] * (1 + 3)  # a sample, and all of them
 
 
 async def test_a_large_batch_lets_others_in(quick_api: Api):

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+from schemathesis.generation.feedback import NO_FEEDBACK
+from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -55,20 +57,36 @@ def description() -> dict[str, Any]:
     return asyncio.run(call_app(app, "GET", "/openapi.json")).envelope
 
 
-def generated(*modes: GenerationMode) -> schemathesis.schemas.BaseSchema:
-    """The description, from which requests of these modes are made."""
+DESCRIPTION = description()
+OPERATIONS = [
+    f"{method.upper()} {path}" for path, item in DESCRIPTION["paths"].items() for method in item
+]
+
+
+def with_each_request(
+    check: Callable[..., None], url: str, operation: str, *modes: GenerationMode
+) -> None:
+    """Have a check made with every request of these modes that is generated for one operation.
+
+    Schemathesis itself would make the requests of all operations while tests are collected, which
+    takes seconds, in every process of a run. So it is asked for them when a test begins.
+    """
     generation = GenerationConfig(
         modes=list(modes), deterministic=True, with_security_parameters=False
     )
     projects = ProjectsConfig(default=ProjectConfig(generation=generation))
-    return schemathesis.openapi.from_dict(
-        description(), config=SchemathesisConfig(projects=projects)
+    schema = schemathesis.openapi.from_dict(
+        DESCRIPTION, config=SchemathesisConfig(projects=projects)
     )
-
-
-schema = generated(GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
-# Of these every operation has some, or its test fails: a bad one would not be there to be granted.
-good_ones = generated(GenerationMode.POSITIVE)
+    [described] = schema.include(name=operation).get_all_operations()
+    made = build_operation_test(
+        config=schema.config,
+        operation=described.ok(),
+        test_func=check,
+        given_kwargs={},
+        feedback=NO_FEEDBACK,
+    )
+    made(url=url)
 
 
 @pytest.fixture(scope="module")
@@ -110,43 +128,52 @@ async def keep_working(service: Service) -> None:
 
 
 @pytest.mark.promise("bad-input")
-@schema.parametrize()
-@settings(
-    max_examples=15,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-def test_conforms(case: schemathesis.Case, url: str):
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_conforms(operation: str, url: str):
     """Whatever is asked, the answer is one that the description has for it."""
-    checks = CHECKS
-    if case.operation.label == "POST /timers/batch":
-        # What is wrong with one timer of a batch is told in its own answer, within a 200.
-        checks = [check for check in CHECKS if check is not negative_data_rejection]
-    case.call_and_validate(url, headers={"X-API-Key": KEY}, checks=checks, timeout=10)
+
+    @settings(
+        max_examples=15,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(case: schemathesis.Case, url: str) -> None:
+        checks = CHECKS
+        if operation == "POST /timers/batch":
+            # What is wrong with one timer of a batch is told in its own answer, within a 200.
+            checks = [check for check in CHECKS if check is not negative_data_rejection]
+        case.call_and_validate(url, headers={"X-API-Key": KEY}, checks=checks, timeout=10)
+
+    with_each_request(check, url, operation, GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 
 
-@good_ones.parametrize()
-@settings(
-    max_examples=8,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-def test_success_conforms(case: schemathesis.Case, url: str):
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_success_conforms(operation: str, url: str):
     """Requests that can be granted, on timers that exist, are answered as described too."""
-    make_grantable(case, url)
-    answer = case.call_and_validate(url, headers={"X-API-Key": KEY}, checks=CHECKS, timeout=10)
-    allowed = {200, 201, 202}
-    if case.operation.label == "POST /timers" and "timer_id" in case.body:
-        allowed.add(409)  # a key that was generated before is that of a timer with other content
-    if case.operation.label == "DELETE /actions/{action}":
-        allowed.add(409)  # it was done already
-    if case.operation.label == "GET /nodes/{node}":
-        allowed.add(404)  # this one has no engine, and thus knows of no node
-    assert answer.status_code in allowed, answer.text
+
+    @settings(
+        max_examples=8,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(case: schemathesis.Case, url: str) -> None:
+        make_grantable(case, url)
+        answer = case.call_and_validate(url, headers={"X-API-Key": KEY}, checks=CHECKS, timeout=10)
+        allowed = {200, 201, 202}
+        if operation == "POST /timers" and "timer_id" in case.body:
+            allowed.add(409)  # a key that was generated before has another timer by now
+        if operation == "DELETE /actions/{action}":
+            allowed.add(409)  # it was done already
+        if operation == "GET /nodes/{node}":
+            allowed.add(404)  # this one has no engine, and thus knows of no node
+        assert answer.status_code in allowed, answer.text
+
+    # Of good ones every operation has some, or its test fails: bad ones could not be granted.
+    with_each_request(check, url, operation, GenerationMode.POSITIVE)
 
 
 def make_grantable(case: schemathesis.Case, url: str) -> None:

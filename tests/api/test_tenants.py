@@ -19,6 +19,7 @@ async def test_a_tenant_is_made_shown_and_changed(api: Api):
         "quotas": quotas,
         "created_at": "2025-10-26T10:30:00Z",
         "updated_at": "2025-10-26T10:30:00Z",
+        "leaving_since": None,
     }
     api.clock.advance(1_000)
     changed = await api.put("/tenants/acme", {"quotas": {"pending": 3}})

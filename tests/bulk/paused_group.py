@@ -1,5 +1,7 @@
 """A group that was paused for an hour, in which timers fell due minute by minute."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from duetime import model
@@ -9,7 +11,7 @@ from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock
 from tests.bulk.desk import Desk, stored
-from tests.factories import insert, make_timer
+from tests.factories import insert, make_spec, make_timer
 
 MINUTE = 60_000
 TIMERS = 10
@@ -18,8 +20,15 @@ TIMERS = 10
 class PausedGroup:
     """The group ``g``, and what shall become of its timers by its rule."""
 
-    def __init__(self, store, clock: FakeClock, rule: str) -> None:
+    def __init__(
+        self,
+        store,
+        clock: FakeClock,
+        rule: str,
+        deadline: Callable[[int], int | None] | None = None,
+    ) -> None:
         self.store, self.clock, self.rule = store, clock, rule
+        self._deadline = deadline or (lambda _minute: None)  # of the one that was due in a minute
         self.desk = Desk(store, clock)
         self.timers: list[Timer] = []
 
@@ -30,10 +39,16 @@ class PausedGroup:
         early = make_timer(group="g", created_at=now - 9, execute_at=now - 5)
         await insert(self.store, early)
         await groups.pause(OPERATOR, "g")
+        self.paused_at = now
         # In another order than that of their creation.
         due = [now + ((number * 7) % TIMERS + 1) * MINUTE for number in range(TIMERS)]
         caught = [
-            make_timer(group="g", created_at=now - 100 + n, execute_at=at)
+            make_timer(
+                group="g",
+                created_at=now - 100 + n,
+                execute_at=at,
+                spec=make_spec(deadline=self._deadline((at - now) // MINUTE)),
+            )
             for n, at in enumerate(due)
         ]
         self.future = make_timer(group="g", created_at=now, execute_at=now + 120 * MINUTE)

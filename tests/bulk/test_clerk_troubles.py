@@ -1,12 +1,13 @@
 """What must not hold a clerk up: much work, heavy timers, documents that it cannot read."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from msgspec import Raw
 
-from duetime.bulk import clerk
-from duetime.bulk.clerk import TRIED_AGAIN_AFTER
+from duetime.bulk import clerk, pages
+from duetime.bulk.clerk import LONGEST_PAUSE, SHORTEST_PAUSE
 from duetime.errors import NotFound
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR
@@ -63,12 +64,42 @@ async def test_an_end_that_cannot_be_concluded(desk: Desk, clock: FakeClock, mon
     assert (await desk.see(good)).state == "done"
     assert len(tries) == 1
     assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
-    await desk.watch(int(TRIED_AGAIN_AFTER))
+    await desk.watch(int(SHORTEST_PAUSE) + 6)
     assert len(tries) == 2
     monkeypatch.setattr(archive, "put", real)
-    await desk.watch(int(TRIED_AGAIN_AFTER))
+    await desk.watch(2 * int(SHORTEST_PAUSE) + 6)
     assert await under_way(desk.store) == []
     assert (await desk.see(bad)).state == "done"
+
+
+async def test_many_nodes_try_an_end_again_and_again(store, clock: FakeClock, monkeypatch):
+    """They do so together, after a pause that grows up to some minutes; and no end is lost."""
+    desks = [Desk(store, clock) for _ in range(3)]
+    tries: list[float] = []
+
+    async def refusing(_action: Any) -> None:
+        tries.append(clock.monotonic())
+        raise ValueError("as told")
+
+    with monkeypatch.context() as patched:
+        for desk in desks:
+            patched.setattr(desk.service.actions._archive, "put", refusing)
+        bad = await desks[0].ask("cancel")
+        for _ in range(0, 3_600, 3):
+            clock.advance(3_000)
+            for desk in desks:
+                await desk.step()
+    pauses = [later - earlier for earlier, later in pairwise(tries)]
+    assert pauses[0] == pytest.approx(SHORTEST_PAUSE, abs=6)
+    assert pauses[1] == pytest.approx(2 * SHORTEST_PAUSE, abs=6)
+    assert pauses[-1] == pytest.approx(LONGEST_PAUSE, abs=6)
+    assert len(tries) < 3_600 / LONGEST_PAUSE + 6
+    for _ in range(0, int(LONGEST_PAUSE) + 6, 3):
+        clock.advance(3_000)
+        for desk in desks:
+            await desk.step()
+    assert await under_way(store) == []
+    assert (await desks[1].see(bad)).state == "done"
 
 
 async def test_much_work_does_not_blind_it(store, clock: FakeClock):
@@ -154,6 +185,60 @@ async def test_heavy_timers(store, clock: FakeClock, monkeypatch):
     assert [id_ for batch in batches for id_ in batch] == [timer.id for timer in made]
     assert counts(await desk.see(action)) == (8, 8, 0, 0)
     assert {timer.status.value for timer in await stored(store, made)} == {"canceled"}
+
+
+class WeighingStore:
+    """A store that notes what each search has answered: how many timers, and of which weight."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.traits = store.traits
+        self.answers: list[tuple[int, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def search(self, query: Any) -> Any:
+        page = await self.store.search(query)
+        self.answers.append((len(page.timers), sum(timer.weight for timer in page.timers)))
+        return page
+
+
+SIFTED = {"status": ["pending", "paused"]}
+
+
+@pytest.mark.parametrize("wanted", [{"all": True}, SIFTED])
+async def test_heavy_timers_are_read_by_few(store, clock: FakeClock, monkeypatch, wanted):
+    """As many as make a batch, whether the store finds them or they are sifted."""
+    monkeypatch.setattr(clerk, "BATCH", 100)
+    monkeypatch.setattr(clerk, "HEAVIEST", 20_000)
+    spec = make_spec(metadata=Raw(b'"' + b"x" * 6_000 + b'"'))
+    made = await put_timers(store, 70, spec=spec)
+    weighing = WeighingStore(store)
+    desk = Desk(weighing, clock)
+    action = await desk.ask("cancel", wanted)
+    await desk.work()
+    assert counts(await desk.see(action)) == (70, 70, 0, 0)
+    assert {timer.status.value for timer in await stored(store, made)} == {"canceled"}
+    (first, _), *others = weighing.answers
+    assert first == pages.FIRST
+    assert max(weight for _, weight in others) <= 20_000
+    assert max(count for count, _ in others) == 2
+
+
+@pytest.mark.parametrize("wanted", [{"all": True}, SIFTED])
+async def test_light_timers_are_read_by_many(store, clock: FakeClock, monkeypatch, wanted):
+    """It begins with few, and has full pages soon."""
+    monkeypatch.setattr(clerk, "BATCH", 100)
+    made = await put_timers(store, 700)
+    weighing = WeighingStore(store)
+    desk = Desk(weighing, clock)
+    action = await desk.ask("cancel", wanted)
+    await desk.work()
+    assert counts(await desk.see(action)) == (700, 700, 0, 0)
+    assert {timer.status.value for timer in await stored(store, made)} == {"canceled"}
+    assert [count for count, _ in weighing.answers[:3]] == [16, 32, 64]
+    assert len(weighing.answers) < 14
 
 
 async def test_a_look_at_one_under_way_reads_no_archive(store, clock: FakeClock):

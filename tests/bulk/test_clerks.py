@@ -10,7 +10,7 @@ from duetime.errors import Conflict, NotFound
 from duetime.model import Status
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR, Caller
-from duetime.tenancy.requests import PutGroup
+from duetime.tenancy.requests import CreateKey, PutGroup
 from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
 from tests.api.gated import GatedStore
@@ -126,6 +126,38 @@ async def test_cancel_in_the_middle(desk: Desk, other: Desk):
     assert await other.service.actions.cancel(OPERATOR, action.id) == done  # once more: the same
 
 
+@pytest.mark.parametrize("is_taken_up", [False, True])
+async def test_a_key_that_is_revoked_in_the_middle(desk: Desk, other: Desk, is_taken_up):
+    """What it asked for ends there, on any node; what is done is counted, the rest left alone."""
+    keys = desk.service.keys
+    key, _ = await keys.create(OPERATOR, "default", CreateKey(name="k", role=Role.WRITE))
+    made = await put_timers(desk.store, 30)
+    action = await desk.ask("cancel", caller=Caller("default", Role.WRITE, "k", key.id))
+    for _ in range(3):
+        await desk.step()
+    await other.service.keys.revoke(OPERATOR, "default", key.id)
+    await desk.service.rules.look()
+    await (other.take_over() if is_taken_up else desk.work())
+    ended = await desk.see(action)
+    changed = [t for t in await stored(desk.store, made) if t.status is Status.CANCELED]
+    assert (ended.state, ended.error) == ("failed", "the key that asked for it was revoked")
+    assert 0 < len(changed) < 30
+    assert ended.tally.changed == len(changed)
+    assert await under_way(desk.store) == []
+
+
+async def test_a_key_that_ends_or_is_not_known_yet(desk: Desk, other: Desk, clock: FakeClock):
+    """It was good when it asked: so it is done, also by a node that has not heard of it."""
+    body = CreateKey(name="k", role=Role.WRITE, expires_in="5s")
+    await other.step()
+    key, _ = await desk.service.keys.create(OPERATOR, "default", body)
+    await put_timers(desk.store, 30)
+    action = await desk.ask("cancel", caller=Caller("default", Role.WRITE, "k", key.id))
+    clock.advance(6_000)
+    await other.take_over()
+    assert counts(await desk.see(action)) == (30, 30, 0, 0)
+
+
 async def test_cancel_when_its_node_is_gone(desk: Desk, other: Desk):
     """Whoever takes it up ends it after the batch that was open."""
     await put_timers(desk.store, 30)
@@ -182,13 +214,17 @@ async def test_an_action_that_cannot_be_done_fails_alone(desk: Desk, monkeypatch
 async def test_the_audit_tells_who_and_how_many(desk: Desk):
     """One line when it is asked for and one with the counts, none for each timer."""
     await put_timers(desk.store, 9)
-    caller = Caller("default", Role.WRITE, "billing", "abc", address="10.0.0.1")
+    asked = CreateKey(name="billing", role=Role.WRITE)
+    key, _ = await desk.service.keys.create(OPERATOR, "default", asked)
+    caller = Caller("default", Role.WRITE, "billing", key.id, address="10.0.0.1")
     action = await desk.ask("cancel", {"status": "pending"}, caller)
     desk.clock.advance(1)
     await desk.work()
-    lines = await desk.store.lines("default", None, 100, descending=False)
+    made, *lines = await desk.store.lines("default", None, 100, descending=False)
+    assert made.action == "key.create"
     assert [(line.action, line.actor, line.key, line.address, line.target) for line in lines] == [
-        (each, "billing", "abc", "10.0.0.1", action.id) for each in ("action.create", "action.done")
+        (each, "billing", key.id, "10.0.0.1", action.id)
+        for each in ("action.create", "action.done")
     ]
     assert lines[0].details["filter"] == {"status": "pending"}
     assert lines[1].details["changed"] == 9
@@ -216,6 +252,14 @@ async def test_at_most_so_many(desk: Desk):
     with pytest.raises(Conflict, match="at most 20 under way"):
         await desk.ask("cancel")
     await desk.ask("cancel", caller=Caller("another"))
+
+
+async def test_at_most_so_many_at_once(desk: Desk):
+    """Nor do those get in who ask all at the same time."""
+    asked = [desk.ask("cancel") for _ in range(50)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert sum(isinstance(answer, Conflict) for answer in answers) == 30
+    assert len(await under_way(desk.store)) == 20
 
 
 async def test_groups_do_not_wait_for_others(desk: Desk):

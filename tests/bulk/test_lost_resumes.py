@@ -40,6 +40,29 @@ class LateStore:
         return await self.store.put_record(*self.late)
 
 
+class BrokenStore:
+    """A store whose driver has an error that nobody has thought of."""
+
+    def __init__(self, store: Any, method: str) -> None:
+        self.store = store
+        self.traits = store.traits
+        self.is_broken = False
+        self._method = method
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.store, name)
+        if name != self._method or not self.is_broken:
+            return method
+
+        async def call(*args: Any) -> Any:
+            # A record can still be written that says so, and be taken up.
+            if name == "put_record" and (args[1] is None or b"cursor" not in args[1].data):
+                return await method(*args)
+            raise ZeroDivisionError
+
+        return call
+
+
 async def is_resumed(store: Any, clock: FakeClock) -> bool:
     """Tell whether the group is resumed and nothing is left to do, as a new node sees it."""
     group = await Desk(store, clock).service.groups.get(OPERATOR, "g")
@@ -168,3 +191,56 @@ async def test_what_a_node_held_that_had_not_heard_of_it(store, clock: FakeClock
     after = [(timer.status.value, timer.wake_at) for timer in await stored(store, behind)]
     assert after == [("pending", timer.execute_at) for timer in behind]
     assert all(wake_at < clock.now() + HOLD_FOR - MINUTE for _, wake_at in after)
+
+
+@pytest.mark.parametrize("write", ["apply", "search", "put_record"])
+@pytest.mark.parametrize("rule", ["all", "latest", "none"])
+async def test_an_action_that_fails_is_tried_again(clock: FakeClock, rule: str, write: str):
+    """Whatever it failed of, and however often; until then the group is not resumed for good."""
+    store = MemoryStore()
+    group = await PausedGroup(store, clock, rule).make()
+    broken = BrokenStore(store, write)
+    desk, other = Desk(broken, clock), Desk(store, clock)
+    await desk.service.resume_group(OPERATOR, "g")
+    broken.is_broken = True
+    await desk.work()
+    await desk.watch(60)
+    [action] = await under_way(store)
+    assert (action.state, action.node) == ("running", None)
+    assert action.error == "unexpected error: ZeroDivisionError; it is tried again"
+    assert action.troubles > 1
+    assert not await is_resumed(store, clock)
+    await other.watch(60)
+    await other.work()
+    assert await under_way(store) == []
+    assert await is_resumed(store, clock)
+    assert await group.outcome() == group.expected()
+    [ended] = await other.service.actions.of(OPERATOR)
+    assert (ended.state, ended.error) == ("done", None)
+    assert ended.tally.changed == ended.tally.matched == len(group.caught) + 1
+
+
+async def test_a_timer_that_keeps_changing_is_let_go_in_the_end(store, clock: FakeClock):
+    """Others write it whenever the action does: it is not counted as failed, and left asleep."""
+    group = await PausedGroup(store, clock, "all").make()
+    await group.desk.service.resume_group(OPERATOR, "g")
+    restless = group.caught[3].id
+    real, is_restless = store.apply, True
+
+    async def apply(changes: Any) -> list[bool]:
+        wanted = [each.old.id for each in changes]
+        won = {each.old.id: each for each in changes}
+        if is_restless:
+            won.pop(restless, None)
+        done = dict(zip(won, await real(list(won.values())), strict=True))
+        return [done.get(id_, False) for id_ in wanted]
+
+    store.apply = apply
+    await group.desk.work()
+    assert not await is_resumed(store, clock)
+    is_restless = False
+    await group.desk.watch(30)
+    assert await is_resumed(store, clock)
+    assert await group.outcome() == group.expected()
+    [action] = await group.desk.service.actions.of(OPERATOR)
+    assert (action.state, action.tally.failed, action.tally.changed) == ("done", 0, 11)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from duetime.bulk import resuming
+from duetime.bulk.resuming import MOST_CANDIDATES
 from duetime.errors import Conflict, NotFound
 from duetime.model import Status
 from duetime.stores.memory import MemoryStore
@@ -10,7 +12,7 @@ from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
 from tests.bulk.desk import Crash, CrashingStore, Desk, counts, put_timers, stored, under_way
-from tests.bulk.paused_group import TIMERS, PausedGroup
+from tests.bulk.paused_group import MINUTE, TIMERS, PausedGroup
 
 
 @pytest.mark.parametrize("rule", ["all", "latest", "none"])
@@ -60,6 +62,59 @@ async def test_killed_at_every_write(clock: FakeClock, rule: str, how: str):
         if not was_killed:
             break
     assert at > 10
+
+
+@pytest.mark.parametrize("last", [1, 4, 10])
+async def test_the_latest_that_can_still_fire(store, clock: FakeClock, last: int):
+    """Not one whose deadline has passed: then nothing would fire."""
+    deadline = dict.fromkeys(range(last + 1, TIMERS + 1), MINUTE).get
+    group = await PausedGroup(store, clock, "latest", deadline).make()
+    [group.latest] = [
+        each for each in group.caught if each.execute_at - group.paused_at == last * MINUTE
+    ]
+    await group.desk.service.resume_group(OPERATOR, "g")
+    await group.desk.work()
+    assert await group.outcome() == group.expected()
+
+
+async def test_none_of_them_can_still_fire(store, clock: FakeClock):
+    """All are canceled, and the action comes to its end."""
+    group = await PausedGroup(store, clock, "latest", lambda _minute: MINUTE).make()
+    await group.desk.service.resume_group(OPERATOR, "g")
+    await group.desk.work()
+    assert {each.status for each in await stored(store, group.caught)} == {Status.CANCELED}
+    [action] = await group.desk.service.actions.of(OPERATOR)
+    assert (action.state, counts(action)) == ("done", (TIMERS + 1, TIMERS + 1, 0, 0))
+
+
+@pytest.mark.parametrize("most", [2, 3, MOST_CANDIDATES])
+@pytest.mark.parametrize("minutes", [0, 3, 8, 30])
+async def test_deadlines_that_pass_meanwhile(
+    store, clock: FakeClock, monkeypatch, minutes: int, most: int
+):
+    """The action may take long: the latest is chosen of those that can be fired when it ends."""
+    monkeypatch.setattr(resuming, "MOST_CANDIDATES", most)
+    # The one of minute 10 can be fired for a minute yet, that of 9 for two, and the first for ever.
+    left = {minute: 60 * MINUTE + (11 - 2 * minute) * MINUTE for minute in range(2, TIMERS + 1)}
+    group = await PausedGroup(store, clock, "latest", left.get).make()
+    await group.desk.service.resume_group(OPERATOR, "g")
+    while not any(action.has_seen_all for action in await under_way(store)):
+        await group.desk.step()
+    assert len((await under_way(store))[0].candidates) == min(most, TIMERS)  # records are small
+    clock.advance(minutes * MINUTE)
+    await group.desk.work()
+    in_time = [
+        each
+        for each in group.caught
+        if each.spec.deadline is None or clock.now() <= each.execute_at + each.spec.deadline
+    ]
+    fired = [each for each in await stored(store, group.caught) if each.status is Status.PENDING]
+    assert len(fired) == 1
+    assert fired[0].id in {each.id for each in in_time}
+    if most == MOST_CANDIDATES:
+        assert fired[0].id == max(in_time, key=lambda each: each.execute_at).id
+    [action] = await group.desk.service.actions.of(OPERATOR)
+    assert counts(action) == (TIMERS + 1, TIMERS + 1, 0, 0)
 
 
 async def test_what_was_let_go_is_held_no_more(store, clock: FakeClock):

@@ -159,6 +159,22 @@ async def test_a_timer_that_changes_under_it_is_judged_anew(desk: Desk):
     assert statuses == ["executing", "canceled", "canceled", "canceled"]
 
 
+async def test_what_others_take_away_while_it_is_deleted(desk: Desk):
+    """It matched and is gone: who looks at the counts need not care who was faster."""
+    made = await put_timers(desk.store, 3)
+    real = desk.store.remove
+
+    async def remove(timers):
+        assert await real([made[1]]) == [True]  # its retention is over just now
+        return await real(timers)
+
+    desk.store.remove = remove
+    action = await desk.ask("delete")
+    await desk.work()
+    assert counts(await desk.see(action)) == (3, 3, 0, 0)
+    assert await stored(desk.store, made) == [None] * 3
+
+
 async def test_it_gives_up_on_a_timer_that_keeps_changing(desk: Desk):
     """A timer that changes before every write has failed, and does not hold the action up."""
     made = await put_timers(desk.store, 3)

@@ -1,5 +1,7 @@
 """What the tests of the command line share."""
 
+import functools
+import io
 import os
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from duetime import cli
 from duetime.cli import main
 from tests.fake_service import KEY, FakeService
 from tests.outputs import OUTPUTS, HeardProcess
@@ -35,6 +38,14 @@ def surroundings(tmp_path, monkeypatch):
     for name in (*ours, "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_parser() -> Iterator[None]:
+    """The parser is the same for every command, and takes longer to build than most to run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "build_parser", functools.cache(cli.build_parser))
+        yield
 
 
 @pytest.fixture
@@ -91,3 +102,21 @@ def spawn() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+class Typing(io.StringIO):
+    """A terminal at which somebody types."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def at_a_terminal(monkeypatch):
+    """Somebody sits there, and types this."""
+
+    def sit_down(typed):
+        monkeypatch.setattr(sys, "stdin", Typing(typed))
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
+    return sit_down

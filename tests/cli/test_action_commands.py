@@ -1,9 +1,7 @@
 """duetime action: what is sent to the service, what is asked, and how it ends."""
 
-import io
 import json
 import signal
-import sys
 
 import pytest
 
@@ -29,24 +27,6 @@ def an_action(**fields):
         "error": None,
         **fields,
     }
-
-
-class Typing(io.StringIO):
-    """A terminal at which somebody types."""
-
-    def isatty(self):
-        return True
-
-
-@pytest.fixture
-def at_a_terminal(monkeypatch):
-    """Somebody sits there, and types this."""
-
-    def sit_down(typed):
-        monkeypatch.setattr(sys, "stdin", Typing(typed))
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-
-    return sit_down
 
 
 def test_start_knows_every_filter(call, service):
@@ -99,6 +79,25 @@ def test_start_sends_what_belongs_to_an_action(argv, body, call, service):
     service.answer = lambda _: (202, envelope(an_action()))
     assert call("action", "start", *argv, "--all", "--yes").code == 0
     assert service.requests[0].json == {"filter": {"all": True}, "dry_run": False, **body}
+
+
+def test_a_key_makes_it_safe_to_ask_again(call, service):
+    """It goes into its header; without it there is none."""
+    service.answer = lambda _: (202, envelope(an_action()))
+    assert call("action", "start", "fire", "--all", "--yes", "--idempotency-key", "k").code == 0
+    assert call("action", "start", "fire", "--all", "--yes").code == 0
+    assert [each.headers.get("idempotency-key") for each in service.requests] == ["k", None]
+
+
+def test_what_is_counted_first_has_not_the_key(call, service, at_a_terminal):
+    """It is other content: the service would refuse the action itself by the same key."""
+    service.answer = lambda _: (202, envelope(an_action()))
+    at_a_terminal("y\n")
+    assert call("action", "start", "fire", "--all", "--idempotency-key", "k").code == 0
+    sent = [
+        (each.json["dry_run"], each.headers.get("idempotency-key")) for each in service.requests
+    ]
+    assert sent == [(True, None), (False, "k")]
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,11 @@ def test_a_tenant_from_its_making_to_its_end(node):
     assert node.run("key", "revoke", key, *named).returncode == 0
     assert node.run("timer", "list", "--api-key", key).returncode == 4
     assert node.run("timer", "list", "--api-key", rotated).stdout == "No timers.\n"
-    assert node.run("tenant", "delete", "acme").returncode == 0
+    assert node.run("tenant", "delete", "acme").returncode == 2  # nobody can be asked here
+    assert node.run("tenant", "delete", "acme", "--yes").returncode == 0
     assert node.run("tenant", "get", "acme").returncode == 3
+    assert " tenant.delete " in node.run("audit", "list", "--tenant", "acme").stdout
+    assert '"tenant.delete"' in node.run("audit", "export", "--tenant", "acme").stdout
 
 
 def test_exit_codes_come_from_the_real_service(node):

@@ -65,6 +65,14 @@ def test_set_keeps_the_quotas_that_it_does_not_name(call, service):
     assert changed.json == {"quotas": {"pending": None, "payload_bytes": 7}, "timeout": None}
 
 
+@pytest.mark.parametrize("field", ["response_bytes", "signatures", "on_resume"])
+def test_set_takes_back_what_has_a_default(field, call, service):
+    """By null, which the service knows as the default."""
+    service.answer = lambda _: ok(a_group())
+    assert call("group", "set", "carts", "--unset", field).code == 0
+    assert service.requests[-1].json == {field: None}
+
+
 def test_set_makes_a_group_that_is_not_there(call, service):
     """With the quotas that were given."""
     service.answer = lambda _: ok(a_group())
@@ -140,11 +148,28 @@ def test_a_pause_that_not_all_nodes_have_confirmed_is_no_success(call, service):
     assert ended.err == "duetime: not all yet\nThe same command again waits for them.\n"
 
 
+def test_to_cancel_is_asked_about(call, service, at_a_terminal):
+    """On a terminal; elsewhere it takes --yes. A group alone is taken away without that."""
+    service.answer = lambda _: ok({"name": "carts"})
+    refused_here = call("group", "delete", "carts", "--cancel")
+    assert refused_here.code == 2
+    assert "nobody can be asked here: say --yes to do it" in refused_here.err
+    at_a_terminal("no\n")
+    ended = call("group", "delete", "carts", "--cancel")
+    assert (ended.code, service.requests) == (1, [])
+    assert ended.err.startswith("Delete the group carts, and cancel all of its timers that are")
+    at_a_terminal("yes\n")
+    assert call("group", "delete", "carts", "--cancel").code == 0
+    assert call("group", "delete", "carts").err == ""
+    assert len(service.requests) == 2
+
+
 def test_delete_cancels_only_if_told(call, service):
     """The service refuses otherwise, and says why."""
     service.answer = lambda _: ok({"name": "carts"})
     assert call("group", "delete", "carts").out == "Deleted the group carts.\n"
-    assert json.loads(call("group", "delete", "carts", "--cancel", "--json").out)["name"] == "carts"
+    ended = call("group", "delete", "carts", "--cancel", "--json", "--yes")
+    assert json.loads(ended.out)["name"] == "carts"
     sent = [f"{request.method} {request.target}" for request in service.requests]
     assert sent == ["DELETE /groups/carts", "DELETE /groups/carts?cancel=true"]
     service.answer = lambda _: refused(409, 5, "group: 3 of its timers are still to come")

@@ -105,8 +105,9 @@ def test_an_update_of_nothing_is_not_sent(flags, told, call, service):
 def test_delete_says_what_is_gone(call, service):
     """In a sentence, or as the service answered."""
     service.answer = lambda _: ok({"name": "acme"})
-    assert call("tenant", "delete", "acme").out == "Deleted the tenant acme.\n"
-    assert json.loads(call("tenant", "delete", "acme", "--json").out) == {"name": "acme"}
+    assert call("tenant", "delete", "acme", "--yes").out == "Deleted the tenant acme.\n"
+    ended = call("tenant", "delete", "acme", "--json", "--yes")
+    assert json.loads(ended.out) == {"name": "acme"}
     assert (service.requests[0].method, service.requests[0].target) == ("DELETE", "/tenants/acme")
 
 
@@ -122,3 +123,23 @@ def test_the_tenant_to_act_for_comes_from_the_surroundings(run, service, monkeyp
     run("timer", "list", "--tenant", "from-flag")
     tenants = [request.headers.get("x-tenant-id") for request in service.requests]
     assert tenants == [None, "from-dotenv", "from-env", "from-flag"]
+
+
+@pytest.mark.parametrize(("typed", "is_done"), [("y\n", True), ("\n", False), ("", False)])
+def test_delete_asks_on_a_terminal(typed, is_done, call, service, at_a_terminal):
+    """Since nobody gets that name again."""
+    service.answer = lambda _: ok({"name": "acme"})
+    at_a_terminal(typed)
+    ended = call("tenant", "delete", "acme")
+    question = "Delete the tenant acme with its keys and groups? Nobody gets its name again. [y/N] "
+    assert ended.err == question + ("" if is_done else "Nothing was done.\n")
+    assert ended.code == (0 if is_done else 1)
+    assert len(service.requests) == is_done
+
+
+def test_delete_is_not_done_where_nobody_can_be_asked(call, service):
+    """But with --yes."""
+    ended = call("tenant", "delete", "acme")
+    assert ended.code == 2
+    assert "nobody can be asked here: say --yes to do it" in ended.err
+    assert service.requests == []

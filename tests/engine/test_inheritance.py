@@ -65,7 +65,8 @@ async def test_what_a_dead_node_left_executing_is_taken_up_when_it_is_found_dead
         assert stored.status is Status.COMPLETED
         log = await a.service.attempts(OPERATOR, timer.id, None, 50)
         assert [(line.attempt, line.outcome.kind) for line in log] == [(1, Kind.LOST), (2, Kind.OK)]
-        assert "node b was gone" in log[0].outcome.error
+        assert log[0].outcome.error == "its node was gone before the outcome was known"
+        assert (log[0].node, log[1].node) == ("b", "a")
 
 
 @pytest.mark.promise("stalled-sends-nothing")

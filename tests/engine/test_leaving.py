@@ -2,11 +2,14 @@
 
 import pytest
 
+from duetime.engine.holds import Holds
 from duetime.engine.members import Members
 from duetime.errors import StoreUnavailable
 from duetime.ids import ALL_SHARDS
 from duetime.nodes import LEAVING, NODE_KIND
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenant import Tenant
 from duetime.testing import FlakyStore
 from tests.engine.heartbeats import beat, joined, record
 
@@ -123,3 +126,32 @@ async def test_those_that_crashed_at_leaving_are_forgotten(store, clock):
     await b.step()
     await b.leave_no_trace()
     assert await store.records(LEAVING) == []
+
+
+async def test_who_makes_something_by_older_tenants_shows_it_to_the_end(store, clock):
+    """While it is there, when it leaves, and while it lingers; and no longer than that."""
+    rules = Rules(store, clock)
+    a = Members("a", store, clock, holds=Holds(rules))
+    await a.step()
+
+    async def changed(name: str) -> int:
+        tenant = Tenant(name=name, created_at=0, updated_at=0)
+        assert await rules.put(rules.tenants, name, None, tenant)
+        return rules.tenants.revision
+
+    async def shown(kind: str) -> int:
+        [written] = await store.records(kind)
+        return record(written).makes_by
+
+    first = await changed("one")
+    await a.step()
+    assert await shown(NODE_KIND) == first
+    with rules.making():
+        second = await changed("two")
+        await a.step()
+        assert await shown(NODE_KIND) == first
+        await a.leave()
+        await a.linger()
+        assert await shown(LEAVING) == first
+    await a.linger()
+    assert await shown(LEAVING) == second

@@ -66,7 +66,7 @@ class Desk:
 
     def _start(self, engine: str) -> Offer:
         try:
-            server = KINDS[engine].start()
+            server = KINDS[engine].start(**KINDS[engine].shared)
             self._servers.append(server)
         except Unavailable as reason:
             return Offer(reason=str(reason))

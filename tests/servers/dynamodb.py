@@ -38,7 +38,7 @@ class DynamoServer(Server):
     """A DynamoDB Local server. It listens on all interfaces: it cannot be told not to.
 
     Each write is a commit of SQLite's. Without ``fsync`` it is many times quicker and survives a
-    crash of its own, but not one of the machine.
+    crash of its own, but not one of the machine. In memory it is quicker still, and survives none.
     """
 
     name = "dynamodb"
@@ -49,11 +49,13 @@ class DynamoServer(Server):
         install: DynamoInstall,
         *,
         fsync: bool = False,
+        in_memory: bool = False,
         is_long_lived: bool = False,
         within: Path | None = None,
     ) -> None:
         self._install, self._unsynced = install
         self._is_synced = fsync
+        self._is_in_memory = in_memory
         self._compiler = [] if is_long_lived else _SHORT_LIVED
         super().__init__(within=within)
 
@@ -81,7 +83,7 @@ class DynamoServer(Server):
             f"{libraries}/*",
             _MAIN,
             *("-port", str(self.port)),
-            *("-dbPath", self.folder / "data"),
+            *(["-inMemory"] if self._is_in_memory else ["-dbPath", self.folder / "data"]),
             "-sharedDb",
             "-disableTelemetry",
         ]

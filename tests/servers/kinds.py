@@ -1,7 +1,7 @@
 """The kinds of servers that there are: a new one only adds its line to KINDS."""
 
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.servers import cassandra, dynamodb, mongodb, mysql, postgres, redis
@@ -20,6 +20,8 @@ class Kind:
         [str], Coroutine[Any, Any, str]
     ]  # an empty database on the server at this URL: its URL
     drop: Callable[[str], Awaitable[None]]  # what ``make`` made
+    # Options of the one that all tests of a run share, which nobody stops or crashes.
+    shared: Mapping[str, Any] = field(default_factory=dict)
 
     def start(self, **options: Any) -> Server:
         """Start a server of one's own."""
@@ -71,6 +73,7 @@ KINDS: dict[str, Kind] = {
         dynamodb.DynamoServer,
         dynamodb.make_table,
         dynamodb.drop_table,
+        shared={"in_memory": True},
     ),
     "redis": Kind(
         "Redis",

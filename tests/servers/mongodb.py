@@ -76,6 +76,8 @@ class MongodbServer(InstalledServer):
         self._settings = {
             "diagnosticDataCollectionEnabled": "false",
             "ttlMonitorEnabled": "false",
+            # The fewest rounds of hashing that it takes, for each client that comes.
+            "scramSHA256IterationCount": "5000",
             **(settings or {}),
         }
         self._is_initiated = False

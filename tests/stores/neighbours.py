@@ -2,12 +2,14 @@
 
 import re
 from base64 import urlsafe_b64decode
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from duetime.api.app import create_app
 from duetime.api.lists import write_cursor
+from duetime.model import Timer
 from duetime.nodes import EngineStatus, NodeRecord, NodeStatus
 from duetime.service import Service
 from duetime.stores import Store
@@ -42,6 +44,21 @@ class OneNode:
         return 0
 
 
+class NotingStore:
+    """A store that notes whose timers are read by their ids."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.owners: list[str | None] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        self.owners.append(tenant)
+        return await self._store.get(ids, tenant)
+
+
 class Tenant(NamedTuple):
     """A tenant with the keys to its house, and what each thing in it is called."""
 
@@ -57,7 +74,8 @@ class House:
 
     def __init__(self, store: Store) -> None:
         self.clock = FakeClock(NOW)
-        self.store = FlakyStore(store)
+        self.noting = NotingStore(store)
+        self.store = FlakyStore(self.noting)
         sender = RecordingSender()
         self.service = Service(self.store, sender, self.clock, engine=OneNode())
         self.api = Api(create_app(self.service, KEY), self.service, self.store, self.clock, sender)
@@ -70,6 +88,7 @@ class House:
     async def watched(self, method: str, path: str, **how: Any) -> tuple[Answer, list[str]]:
         """Make a request without letting time pass, and tell what it asked of the store."""
         self.store.calls.clear()
+        self.noting.owners.clear()
         answer = await self.api.call(method, path, how.pop("body", None), **how)
         return answer, self.store.calls.copy()
 

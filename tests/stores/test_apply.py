@@ -1,6 +1,7 @@
 """Comparing and setting: every race is decided here."""
 
 import asyncio
+import itertools
 from itertools import pairwise
 
 import pytest
@@ -53,19 +54,19 @@ async def test_a_version_that_is_ahead_loses_too(store):
     assert await store.apply([Change(ahead, completed(timer))]) == [False]
 
 
-@pytest.mark.parametrize("has_spec", [True, False])
-@pytest.mark.parametrize("has_events", [True, False])
-async def test_a_version_that_is_ahead_loses_whatever_it_brings(store, has_spec, has_events):
+async def test_a_version_that_is_ahead_loses_whatever_it_brings(store, subtests):
     """Neither new content nor events make it win, and nothing of it is written."""
-    timer = make_timer()
-    await insert(store, timer)
-    ahead = claimed(timer)
-    new = with_spec(ahead, name="new") if has_spec else completed(timer)
-    events = (make_event(new),) if has_events else ()
-    assert await store.apply([Change(ahead, new, make_attempt(ahead), events)]) == [False]
-    assert await store.get([timer.id]) == [timer]
-    assert await store.attempts(timer.id, None, 10) == []
-    assert await store.events(ids.ALL_SHARDS, None, 10) == []
+    for has_spec, has_events in itertools.product((True, False), repeat=2):
+        with subtests.test(has_spec=has_spec, has_events=has_events):
+            timer = make_timer()
+            await insert(store, timer)
+            ahead = claimed(timer)
+            new = with_spec(ahead, name="new") if has_spec else completed(timer)
+            events = (make_event(new),) if has_events else ()
+            assert await store.apply([Change(ahead, new, make_attempt(ahead), events)]) == [False]
+            assert await store.get([timer.id]) == [timer]
+            assert await store.attempts(timer.id, None, 10) == []
+            assert await store.events(ids.ALL_SHARDS, None, 10) == []
 
 
 async def test_a_timer_that_is_gone_loses(store):
@@ -252,26 +253,27 @@ async def test_another_spec_is_written(store):
         assert (await store.search(lost)).timers == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda timer: with_spec(timer, name=None, tags=()),
-        lambda timer: model.fire(timer, NOW + 1),
-        lambda timer: model.pause(timer, NOW + 1),
-        lambda timer: model.cancel(timer, NOW + 1),
-        lambda timer: model.expire(timer, NOW + 1),
-        lambda timer: replace(timer, version=9, fingerprint="other"),
-        lambda timer: replace(timer, version=9, executed_at=NOW, execute_at=NOW - 1),
-        lambda timer: completed(timer, NOW + 1),
-    ],
-)
-async def test_whatever_changed_is_read_back(store, change):
+CHANGES = {
+    "content": lambda timer: with_spec(timer, name=None, tags=()),
+    "fire": lambda timer: model.fire(timer, NOW + 1),
+    "pause": lambda timer: model.pause(timer, NOW + 1),
+    "cancel": lambda timer: model.cancel(timer, NOW + 1),
+    "expire": lambda timer: model.expire(timer, NOW + 1),
+    "fingerprint": lambda timer: replace(timer, version=9, fingerprint="other"),
+    "times": lambda timer: replace(timer, version=9, executed_at=NOW, execute_at=NOW - 1),
+    "completed": lambda timer: completed(timer, NOW + 1),
+}
+
+
+async def test_whatever_changed_is_read_back(store, subtests):
     """The stored row is the new timer, whichever of its fields changed."""
-    timer = make_timer(fingerprint="one", spec=make_spec(name="n", tags=("t",)))
-    await insert(store, timer)
-    new = change(timer)
-    assert await store.apply([Change(timer, new)]) == [True]
-    assert await store.get([timer.id]) == [new]
+    for name, change in CHANGES.items():
+        with subtests.test(name):
+            timer = make_timer(fingerprint="one", spec=make_spec(name="n", tags=("t",)))
+            await insert(store, timer)
+            new = change(timer)
+            assert await store.apply([Change(timer, new)]) == [True]
+            assert await store.get([timer.id]) == [new]
 
 
 async def test_changes_of_different_kinds_share_a_batch(store):

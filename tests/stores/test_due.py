@@ -44,18 +44,19 @@ async def test_the_limit_holds(store):
     assert await store.due(ids.ALL_SHARDS, None, NOW + 9, 0) == []
 
 
-@pytest.mark.parametrize("limit", [1, 3, 7, 10])
-async def test_paging_through_one_instant(store, limit):
+async def test_paging_through_one_instant(store, subtests):
     """More timers at one instant than the limit are all seen, once each, page by page."""
     timers = [at(NOW) for _ in range(20)] + [at(NOW + 1) for _ in range(3)]
     await insert(store, *timers)
-    seen = []
-    after = None
-    while page := await store.due(ids.ALL_SHARDS, after, NOW + 1, limit):
-        assert len(page) <= limit
-        seen += page
-        after = page[-1].place
-    assert seen == sorted(lines(timers))
+    for limit in (1, 3, 7, 10):
+        with subtests.test(limit=limit):
+            seen = []
+            after = None
+            while page := await store.due(ids.ALL_SHARDS, after, NOW + 1, limit):
+                assert len(page) <= limit
+                seen += page
+                after = page[-1].place
+            assert seen == sorted(lines(timers))
 
 
 async def test_lines_say_what_is_needed_to_choose(store):

@@ -3,9 +3,12 @@
 import asyncio
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
+from duetime.model import HttpCallback
 from duetime.stores import Insert
-from tests.factories import claim_of, insert, key_of, make_timer
+from tests.factories import claim_of, insert, key_of, make_spec, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")
 
@@ -39,6 +42,27 @@ async def test_another_tenants_key_is_not_found(store):
     key = key_of(timer)
     assert await store.get_by_key([key._replace(tenant="other")]) == [None]
     assert await store.get_by_key([key._replace(group="other")]) == [None]
+
+
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize("count", [1, 40])
+async def test_a_tenant_reads_its_own(store, count):
+    """What is another's is not there, whether it has a key or none, light or heavy."""
+    payload = Raw(b'"%s"' % (b"x" * 50_000))
+    heavy = make_spec(callback=HttpCallback(url="https://example.com", payload=payload))
+    timers = []
+    for tenant in ("acme", "rival"):
+        timers += [make_timer(tenant=tenant) for _ in range(count)]
+        keyless = [make_timer(tenant=tenant) for _ in range(count)]
+        timers += [replace(timer, timer_id=timer.id) for timer in keyless]
+        timers += [make_timer(tenant=tenant, spec=heavy), make_timer(tenant=tenant, spec=heavy)]
+    await insert(store, *timers)
+    asked = [timer.id for timer in timers]
+    for tenant in ("acme", "rival", "nobody"):
+        own = [timer if timer.tenant == tenant else None for timer in timers]
+        assert await store.get(asked, tenant) == own
+        assert [found for id_ in asked for found in await store.get([id_], tenant)] == own
+    assert await store.get(asked) == timers
 
 
 async def test_many_are_read_at_once(store):

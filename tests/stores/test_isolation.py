@@ -222,7 +222,10 @@ async def assert_that_lists_are_ones_own(house: House, rival: Tenant) -> None:
 
 
 async def assert_alike(house: House, acme: Tenant, asker: Asker, route: str, ask: Ask) -> None:
-    """What is another's, and what is not there: the same answer, from the same calls."""
+    """What is another's, and what is not there: the same answer, from the same calls.
+
+    And no call reads a timer of another's by its id.
+    """
     own = {"own_tenant": asker.tenant, "own_group": "g"}
     seen = []
     house.clock.step_wall_clock(1)
@@ -235,6 +238,7 @@ async def assert_alike(house: House, acme: Tenant, asker: Asker, route: str, ask
         path = filled(ask.path, names | own)
         answer, calls = await house.watched(route.partition(" ")[0], path, key=asker.key, **how)
         assert answer.status == ask.status, (asker, ask, answer)
+        assert set(house.noting.owners) <= {asker.tenant}, (asker, ask)
         assert_nothing_of(acme, answer, f"{path} {how}")
         seen.append((*alike(answer, names), calls))
     assert seen[0] == seen[1], (asker, ask)

@@ -55,12 +55,12 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-async def test_a_closed_store_is_unavailable(store, name):
+async def test_a_closed_store_is_unavailable(store, subtests):
     """Every call after close raises StoreUnavailable."""
     await store.close()
-    with pytest.raises(StoreUnavailable, match="closed"):
-        await CALLS[name](store)
+    for name, call in CALLS.items():
+        with subtests.test(name), pytest.raises(StoreUnavailable, match="closed"):
+            await call(store)
 
 
 async def test_a_cancelled_call_leaves_the_store_usable(store):

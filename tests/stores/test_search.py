@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from duetime.errors import UnsupportedQuery
 from duetime.model import Status, Timer
-from duetime.stores import Query
+from duetime.stores import Query, Store
 from tests.factories import NOW, insert, make_spec, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")
@@ -63,15 +63,16 @@ async def test_tenants_never_see_each_other(store):
             assert page.total == (1 if store.traits.counts else None)
 
 
-@pytest.mark.parametrize("status", Status)
-async def test_by_status(store, status):
+async def test_by_status(store, subtests):
     """A status finds the timers that have it."""
     timers = {each: make_timer(status=each) for each in Status}
     await insert(store, *timers.values())
-    assert await found(store, status=status) == [timers[status]]
-    by_time = Query(tenant="default", status=status, sort="execute_at")
-    if not await is_refused(store, by_time):
-        assert (await store.search(by_time)).timers == [timers[status]]
+    for status, timer in timers.items():
+        with subtests.test(status.value):
+            assert await found(store, status=status) == [timer]
+            by_time = Query(tenant="default", status=status, sort="execute_at")
+            if not await is_refused(store, by_time):
+                assert (await store.search(by_time)).timers == [timer]
 
 
 async def test_by_tag(store):
@@ -83,26 +84,27 @@ async def test_by_tag(store):
     assert await found(store, tag="") == []
 
 
-@pytest.mark.parametrize(
-    ("prefix", "names"),
-    [
-        ("a", {"a", "ab", "a%b", "a_b", "a*", "a\U0010ffff"}),
-        ("a%", {"a%b"}),
-        ("a_", {"a_b"}),
-        ("a*", {"a*"}),
-        ("A", {"Ab"}),
-        ("\ud7ff", {"\ud7ffx"}),
-        ("a\U0010ffff", {"a\U0010ffff"}),
-        ("\U0010ffff", {"\U0010ffff\U0010ffff"}),
-        ("zz", set()),
-    ],
-)
-async def test_by_the_beginning_of_a_name(store, prefix, names):
+BEGINNINGS = {
+    "a": {"a", "ab", "a%b", "a_b", "a*", "a\U0010ffff"},
+    "a%": {"a%b"},
+    "a_": {"a_b"},
+    "a*": {"a*"},
+    "A": {"Ab"},
+    "\ud7ff": {"\ud7ffx"},
+    "a\U0010ffff": {"a\U0010ffff"},
+    "\U0010ffff": {"\U0010ffff\U0010ffff"},
+    "zz": set(),
+}
+
+
+async def test_by_the_beginning_of_a_name(store, subtests):
     """A prefix is compared letter by letter: case counts, and wildcards are plain letters."""
     every = ["a", "ab", "a%b", "a_b", "a*", "Ab", "b", "\ud7ffx", "\ue000"]
     every += ["a\U0010ffff", "\U0010ffff\U0010ffff", None]
     await insert(store, *(make_timer(spec=make_spec(name=name)) for name in every))
-    assert {timer.spec.name for timer in await found(store, name_prefix=prefix)} == names
+    for prefix, names in BEGINNINGS.items():
+        with subtests.test(ascii(prefix)):
+            assert {timer.spec.name for timer in await found(store, name_prefix=prefix)} == names
 
 
 async def test_by_times(store):
@@ -154,28 +156,35 @@ async def test_offset_and_limit(store):
     assert await found(store, limit=0) == []
 
 
-@pytest.mark.parametrize("sort", ["created_at", "execute_at"])
-@pytest.mark.parametrize("descending", [True, False])
-@pytest.mark.parametrize("filters", [{}, {"tag": "t"}, {"name_prefix": "n"}, {"group": "default"}])
-async def test_paging_without_gaps_or_repeats(store, sort, descending, filters):
+FILTERS = [{}, {"tag": "t"}, {"name_prefix": "n"}, {"group": "default"}]
+
+
+async def test_paging_without_gaps_or_repeats(store, subtests):
     """Page by page behind the cursor, every match is seen once, in order, ties by id."""
-    if await is_refused(store, Query(tenant="default", sort=sort, descending=descending)):
-        return
     spec = make_spec(tags=("t",), name="n")
     timers = [
         make_timer(created_at=NOW + at // 4, execute_at=NOW + 100 - at // 3, spec=spec)
         for at in range(23)
     ]
     await insert(store, *timers)
-    expected = sorted(timers, key=lambda t: (getattr(t, sort), t.id), reverse=descending)
+    for sort, descending in itertools.product(("created_at", "execute_at"), (True, False)):
+        order = {"sort": sort, "descending": descending}
+        if await is_refused(store, Query(tenant="default", **order)):
+            continue
+        expected = sorted(timers, key=lambda t: (getattr(t, sort), t.id), reverse=descending)
+        for filters in FILTERS:
+            with subtests.test(**order, filters=filters):
+                assert await pages(store, **order, **filters) == expected
+
+
+async def pages(store: Store, *, sort: str, **wanted: Any) -> list[Timer]:
+    """What is found page by page, each behind the last one's end."""
     seen: list[Timer] = []
     after = None
-    while page := await found(
-        store, sort=sort, descending=descending, after=after, limit=5, **filters
-    ):
+    while page := await found(store, sort=sort, after=after, limit=5, **wanted):
         seen += page
         after = (getattr(page[-1], sort), page[-1].id)
-    assert seen == expected
+    return seen
 
 
 # The property: a search is the filtering of a list ---------------------------------------------

@@ -1,6 +1,8 @@
 """Two nodes on one database: what is said to one of them, the other obeys."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,39 @@ async def test_a_key_is_good_and_then_bad_on_both(pair):
         return (await other.call("GET", "/whoami", key=key)).status == 401
 
     await eventually(is_closed, "the other node to hear of it")
+
+
+async def is_going(node: ServiceProcess, tenant: str) -> bool:
+    """Tell whether a tenant is being deleted, or is gone already."""
+    shown = await node.call("GET", f"/tenants/{tenant}")
+    return shown.status == 404 or shown.data["leaving_since"] is not None
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_a_tenant_that_one_node_deletes_gets_no_timer_on_the_other(pair):
+    """A create that was acknowledged keeps its tenant; one that is deleted never gets another."""
+    one, other = pair
+    for name in ("a", "b"):
+        assert (await one.call("POST", "/tenants", {"name": name})).status == 201
+        made = await one.call("POST", f"/tenants/{name}/keys", {"name": "n", "role": "write"})
+        key = made.data["key"]
+        callback = {"type": "http", "url": "http://127.0.0.1:9/"}
+        body = {"delay": "1h", "callback": callback}
+        deleted = None
+        while deleted is None or deleted.status == 409:  # a timer was to come when it counted
+            assert (await other.call("GET", "/whoami", key=key)).status == 200
+            deleting = asyncio.create_task(one.call("DELETE", f"/tenants/{name}"))
+            await eventually(partial(is_going, one, name), "the deletion to begin")
+            while not deleting.done():
+                made = await other.call("POST", "/timers", body, key=key)
+                if made.status == 401:
+                    break
+                assert made.status == 201
+                path = f"/timers/{made.data['id']}"
+                assert (await one.call("DELETE", path, X_Tenant_ID=name)).status == 200
+            deleted = await deleting
+        assert deleted.status == 200
+        assert (await other.call("POST", "/timers", body, key=key)).status == 401
 
 
 @pytest.mark.promise("group-pause-holds")

@@ -203,6 +203,7 @@ def test_database_url_wins_over_pg_variables():
         ("MIN_DELAY", "5s", 5000),
         ("LOG_LEVEL", "DEBUG", "debug"),
         ("EGRESS_ALLOW", "10.0.0.0/8, *.internal,", ("10.0.0.0/8", "*.internal")),
+        ("TRUSTED_PROXIES", "10.0.0.0/8, ::1", ("10.0.0.0/8", "::1")),
     ],
 )
 def test_values_are_read_as_people_write_them(name, value, expected):
@@ -221,6 +222,8 @@ def test_values_are_read_as_people_write_them(name, value, expected):
         ("PORT", "65536"),
         ("PORT", "٨٠"),
         ("EGRESS_ALLOW", "10.0.0.0/8 192.168.0.0/16"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("TRUSTED_PROXIES", "balancer.internal"),
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(name, value):

@@ -7,9 +7,11 @@ import pytest
 from duetime.errors import TooManyRequests, Unavailable
 from duetime.nodes import NodeRecord
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy.meter import COUNT_EVERY, MOST_TOLD, Counted, Meter
+from duetime.tenancy.bucket import LONGEST_WAIT
+from duetime.tenancy.meter import Meter
 from duetime.tenancy.quotas import Quotas
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.waiting import COUNT_EVERY, MOST_TOLD, Counted
 from duetime.testing import FakeClock, FlakyStore
 from tests.factories import completed, insert, make_timer
 from tests.waiting import settle
@@ -96,6 +98,19 @@ async def test_less_than_the_limit_passes_everywhere():
     assert await cluster.load(10, n0=20, n1=20) == 400
 
 
+@pytest.mark.parametrize("pace", [0.001, 5e-324])
+async def test_nobody_is_told_to_wait_for_ever(pace):
+    """A small share of a slow pace is long in coming: an hour is the most that is told."""
+    cluster = Cluster(20, creates_per_second=pace)
+    await cluster.load(2, n0=10)
+    cluster.beat()
+    assert await cluster.admitted("n1", 5) == 1
+    with pytest.raises(TooManyRequests) as refused:
+        await cluster.meters["n1"].admit(make_timer())
+    assert refused.value.retry_after == LONGEST_WAIT
+    assert str(refused.value).endswith("try again in 3600 s")
+
+
 async def test_pending_is_counted_over_all_nodes():
     """What others let in is known with their next heartbeat; what ended makes room."""
     cluster = Cluster(2, pending=10)
@@ -104,6 +119,34 @@ async def test_pending_is_counted_over_all_nodes():
     assert await cluster.admitted("n1", 9) == 9  # its first count finds nothing in the store yet
     cluster.beat()
     assert await cluster.admitted("n0", 1) == 0
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+async def test_a_burst_on_all_nodes_at_once(nodes):
+    """Each lets in as many as are free, for one heartbeat: N times that in all, and no more."""
+    cluster = Cluster(nodes, pending=20)
+    await insert(cluster.store, *(make_timer() for _ in range(5)))
+    asked = [cluster.admitted(name, 1) for _ in range(150) for name in cluster.meters]
+    assert sum(await asyncio.gather(*asked)) == nodes * 15
+    cluster.beat()
+    asked = [cluster.admitted(name, 1) for _ in range(150) for name in cluster.meters]
+    assert sum(await asyncio.gather(*asked)) == 0
+
+
+async def test_a_burst_into_a_group_does_not_run_over_its_tenant():
+    """What is free in the tenant may be taken while the group is counted."""
+    cluster = Cluster(1)
+    [meter] = cluster.meters.values()
+    meter._rules.limited = {"default": Quotas(pending=10), "default/g": Quotas(pending=5)}
+    grouped = [make_timer(group="g") for _ in range(5)]
+    await insert(cluster.store, *grouped, *(make_timer() for _ in range(4)))
+    await meter.step()
+    await cluster.store.remove(grouped)
+    await insert(cluster.store, *(make_timer() for _ in range(5)))
+    cluster.clock.advance(1_000)
+    asked = [meter.admit(make_timer(group="g")) for _ in range(20)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert answers.count(None) == 1
 
 
 async def test_what_is_told_is_added_to_what_was_counted():
@@ -175,7 +218,8 @@ async def test_what_has_no_quota_any_more_is_forgotten():
     await cluster.admitted("n0", 3)
     meter._rules.limited = {}
     await meter.step()
-    assert (meter._buckets, meter._growth, meter._counted) == ({}, {}, {})
+    waiting = meter._waiting
+    assert (meter._buckets, waiting._growth, waiting._counted) == ({}, {}, {})
 
 
 async def test_demand_fades():
@@ -233,9 +277,9 @@ async def test_heartbeats_stay_small_whatever_quotas_there_are():
     assert set(first.growth().values()) == {3}
     cluster.beat()
     full = next(iter(first.growth()))
-    assert second._waiting(full, second._counted.get(full, Counted(0, {}, 0, 0))) == 3
+    assert second._waiting._now(full, Counted(0, {}, 0, 0)) == 3
     untold = next(name for name in names if name not in first.growth())
-    assert second._waiting(untold, Counted(7, {"n0": 2}, 0, 0)) == 7
+    assert second._waiting._now(untold, Counted(7, {"n0": 2}, 0, 0)) == 7
 
 
 async def test_a_rate_is_not_measured_over_a_moment():

@@ -9,6 +9,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.tenancy.group import Group
 from duetime.tenancy.quotas import Quotas
 from duetime.tenancy.rules import READ_ANEW_EVERY, Rules
+from duetime.tenancy.tenant import Tenant
 from duetime.testing import FakeClock, FlakyStore
 from tests.factories import NOW
 
@@ -146,6 +147,37 @@ async def test_many_that_look_at_once_share_it(store, clock):
     gate.set()
     await asyncio.gather(*looking)
     assert store.calls.count("records") <= 2 * 4
+
+
+async def test_what_is_being_made_goes_by_the_tenants_as_they_were(store, clock):
+    """A node names no revision of the tenants while it still makes something by an older one."""
+    rules = Rules(store, clock)
+    await rules.look()
+    acme = Tenant(name="acme", created_at=NOW, updated_at=NOW)
+    before = rules.makes_by()
+    with rules.making():
+        with rules.making():
+            assert await rules.put(rules.tenants, "acme", None, acme)
+            with rules.making():
+                assert rules.makes_by() == before
+        assert rules.makes_by() == before
+    assert rules.makes_by() == rules.tenants.revision > before
+
+
+async def test_many_are_written_with_one_revision(store, clock):
+    """And what somebody else has changed meanwhile stays as they want it."""
+    here, there = Rules(store, clock), Rules(store, clock)
+    for name in ("a", "b", "c"):
+        await here.put(here.groups, name, None, make_group(title=name))
+    await there.look()
+    kept = here.groups.all()
+    await there.put(there.groups, "b", there.groups.kept("b"), make_group(title="theirs"))
+    store.writes = 0
+    assert await here.put_all(here.groups, [(each.record.name, each, None) for each in kept]) == 2
+    assert store.writes == 3 + 1
+    await there.look()
+    for rules in (here, there):
+        assert [group.title for group in rules.groups] == ["theirs"]
 
 
 async def test_news_that_get_lost_are_no_failure(store, clock):

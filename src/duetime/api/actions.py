@@ -46,7 +46,10 @@ class ActionView(msgspec.Struct, kw_only=True):
     skipped: Annotated[int, Meta(description="Of these; their status does not allow it.")]
     failed: int
     failures: Annotated[list[ExampleView], Meta(description="A few of those that failed.")]
-    error: Annotated[str | None, Meta(description="Why all of it has failed.")]
+    error: Annotated[
+        str | None,
+        Meta(description="Why all of it has failed; while it runs, why it has to be tried again."),
+    ]
     created_by: Annotated[str, Meta(description="The name of the key.")]
     created_at: Instant
     updated_at: Instant

@@ -117,7 +117,7 @@ class ApiKeys:
                 summary="Revoke a key",
                 tag="Keys",
                 answer=RevokedView,
-                failures=(404, 409, 500, 503),
+                failures=(404, 500, 503),
             ),
         ]
 

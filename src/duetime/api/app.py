@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cached_property, partial
 from importlib.resources import files
 from urllib.parse import unquote_to_bytes
 
@@ -23,6 +23,7 @@ from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation
+from duetime.api.proxies import Proxies
 from duetime.api.request import Request
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
@@ -57,6 +58,7 @@ class Endpoint:
         authentication: Authentication,
         bodies: Bodies,
         clock: Clock,
+        proxies: Proxies,
         *,
         max_body: int,
         max_bulk_body: int,
@@ -68,6 +70,7 @@ class Endpoint:
         self._authentication = authentication
         self._bodies = bodies
         self._clock = clock
+        self._proxies = proxies
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
 
@@ -90,8 +93,12 @@ class Endpoint:
         headers = scope["headers"]
         caller = NOBODY
         if operation is None or operation.role is not None:
-            client = scope.get("client")
-            caller = await self._authentication.caller_of(headers, client and client[0])
+            peer, _ = scope.get("client") or (None, None)
+            caller = await self._authentication.caller_of(
+                headers,
+                self._proxies.origin(peer, headers),
+                of_deleted=operation is not None and operation.outlives_tenant,
+            )
         if operation is None:
             return Reply(
                 405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
@@ -116,6 +123,9 @@ class Endpoint:
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
         hung_up.set(partial(_disconnected, receive))
         try:
+            if operation.makes:
+                with self._authentication.making(caller):
+                    return await operation.handler(request)
             return await operation.handler(request)
         finally:
             if room is not None:
@@ -123,18 +133,29 @@ class Endpoint:
 
 
 class Document:
-    """Something that is the same for everybody: the description of the API, and its page."""
+    """Something that is the same for everybody: the description of the API, and its page.
 
-    def __init__(self, content_type: bytes, body: bytes) -> None:
-        self._headers = [
-            (b"content-type", content_type),
-            (b"content-length", str(len(body)).encode()),
+    It is made when somebody first asks: the description would be a good part of a node's start.
+    """
+
+    def __init__(self, content_type: bytes, make: Callable[[], bytes]) -> None:
+        self._content_type = content_type
+        self._make = make
+
+    @cached_property
+    def _body(self) -> bytes:
+        return self._make()
+
+    @cached_property
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"content-type", self._content_type),
+            (b"content-length", str(len(self._body)).encode()),
             (b"x-content-type-options", b"nosniff"),
             (b"content-security-policy", b"frame-ancestors 'none'"),
             (b"referrer-policy", b"no-referrer"),
             (b"cache-control", b"no-cache"),
         ]
-        self._body = body
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["method"] not in {"GET", "HEAD"}:
@@ -152,10 +173,12 @@ def create_app(
     max_body: int = 1 << 20,
     max_bulk_body: int = 32 << 20,
     bodies: Bodies | None = None,
+    trusted_proxies: Sequence[str] = (),
 ) -> ASGIApp:
     """The API as an ASGI application."""
     authentication = Authentication(api_key, service.rules, service.uses, service.clock)
     bodies = bodies or Bodies(service.clock)
+    proxies = Proxies(trusted_proxies)
     operations = [
         operation
         for resource in (
@@ -184,16 +207,21 @@ def create_app(
                 authentication,
                 bodies,
                 service.clock,
+                proxies,
                 max_body=max_body,
                 max_bulk_body=max_bulk_body,
             ),
         )
         for path, each in paths.items()
     ]
-    description = msgspec.json.encode(describe(operations))
-    page = files("duetime.api").joinpath("docs.html").read_bytes()
-    routes.append(Route("/openapi.json", Document(b"application/json", description)))
-    routes.append(Route("/docs", Document(b"text/html; charset=utf-8", page)))
+    page = files("duetime.api").joinpath("docs.html")
+    documents = {
+        "/openapi.json": Document(
+            b"application/json", lambda: msgspec.json.encode(describe(operations))
+        ),
+        "/docs": Document(b"text/html; charset=utf-8", page.read_bytes),
+    }
+    routes += [Route(path, document) for path, document in documents.items()]
 
     async def not_found(_scope: Scope, _receive: Receive, send: Send) -> None:
         await respond(

@@ -1,22 +1,34 @@
 """Authentication: whose key a request brings, and for which tenant it acts."""
 
 import hmac
+from contextlib import AbstractContextManager
 from hashlib import sha256
 
 from duetime.api.request import header
 from duetime.clock import Clock, sleep
-from duetime.errors import Forbidden, NotFound, StoreError, Unauthorized, Unavailable
+from duetime.errors import (
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    StoreError,
+    Unauthorized,
+    Unavailable,
+)
 from duetime.model import DEFAULT_TENANT
 from duetime.requests import LONGEST_TEXT
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenants import check_stays
 from duetime.tenancy.uses import Uses
 
 Headers = list[tuple[bytes, bytes]]
 
 _BEARER = b"bearer "
+
+# The headers that say who asks.
+_WHO = {b"x-api-key": "X-API-Key", b"authorization": "Authorization", b"x-tenant-id": "X-Tenant-ID"}
 
 # A key that is not known makes a node read the store. Beyond so many in a second they wait, so many
 # seconds each, before they share a read.
@@ -35,18 +47,42 @@ class Authentication:
         self._strangers = 0
         self._strangers_since = clock.monotonic()
 
-    async def caller_of(self, headers: Headers, address: str | None) -> Caller:
-        """Who asks; Unauthorized if nobody that is known."""
+    async def caller_of(
+        self, headers: Headers, address: str | None, *, of_deleted: bool = False
+    ) -> Caller:
+        """Who asks; Unauthorized if nobody that is known.
+
+        ``of_deleted``: the operator may act for a tenant that was deleted.
+        """
+        _check_once(headers)
         presented = _presented(headers)
         tenant = _text(header(headers, b"x-tenant-id"))
         if self._is_operators(presented):
-            return await self._operator(tenant, headers, address)
+            await self._check_known(tenant, of_deleted=of_deleted)
+            return Caller(
+                DEFAULT_TENANT if tenant is None else tenant,
+                address=address,
+                correlation_id=_correlation_id(headers),
+            )
         key = await self._find(presented)
         self._uses.note(key, self._clock.now())
         if tenant is not None and tenant != key.tenant:
             raise Forbidden("X-Tenant-ID: only the operator's key acts for other tenants")
         correlation_id = _correlation_id(headers)
         return Caller(key.tenant, key.role, key.name, key.id, key.groups, address, correlation_id)
+
+    def making(self, caller: Caller) -> AbstractContextManager[None]:
+        """Let a caller make something; refuse it if their tenant is going since they were let in.
+
+        Until it is made, no other node takes it that this one knows of what is new of tenants.
+        """
+        if not self._is_open(caller.tenant):
+            if not caller.is_operator:
+                raise Unauthorized("unauthorized")
+            if not self._is_known(caller.tenant):
+                raise NotFound("tenant not found")
+            check_stays(self._rules.tenants.find(caller.tenant))
+        return self._rules.making()
 
     def _is_operators(self, presented: bytes) -> bool:
         """Tell whether this is the operator's key.
@@ -56,22 +92,23 @@ class Authentication:
         """
         return hmac.compare_digest(sha256(presented).digest(), self._digest)
 
-    async def _operator(self, tenant: str | None, headers: Headers, address: str | None) -> Caller:
-        if tenant is not None and not self._is_known(tenant):
+    async def _check_known(self, tenant: str | None, *, of_deleted: bool) -> None:
+        if tenant is not None and not self._is_known(tenant, of_deleted=of_deleted):
             await self._rules.look()
-            if not self._is_known(tenant):
+            if not self._is_known(tenant, of_deleted=of_deleted):
                 raise NotFound("tenant not found")
-        return Caller(
-            DEFAULT_TENANT if tenant is None else tenant,
-            address=address,
-            correlation_id=_correlation_id(headers),
-        )
 
-    def _is_known(self, tenant: str) -> bool:
+    def _is_known(self, tenant: str, *, of_deleted: bool = False) -> bool:
         found = self._rules.tenants.find(tenant)
         if found is None:
             return tenant == DEFAULT_TENANT
-        return found.deleted_at is None
+        return of_deleted or found.deleted_at is None
+
+    def _is_open(self, tenant: str) -> bool:
+        found = self._rules.tenants.find(tenant)
+        if found is None:
+            return tenant == DEFAULT_TENANT
+        return found.deleted_at is None and not found.is_leaving
 
     async def _find(self, presented: bytes) -> ApiKey:
         id_ = api_key.id_in(presented)
@@ -93,8 +130,8 @@ class Authentication:
         key = self._rules.keys.find(id_)
         if key is None or not key.opens_with(digest) or not key.is_valid(self._clock.now()):
             return None
-        # A tenant may be gone before its last key is: whoever took it away died in between.
-        return key if self._is_known(key.tenant) else None
+        # A tenant is gone, or going, before its last key is.
+        return key if self._is_open(key.tenant) else None
 
     async def _look_for_stranger(self) -> None:
         """Look whether a key that is not known was just made; of too many, only now and then."""
@@ -108,6 +145,14 @@ class Authentication:
             await self._rules.look()
         except StoreError:
             raise Unavailable("the key cannot be checked just now, try again") from None
+
+
+def _check_once(headers: Headers) -> None:
+    """Refuse a request that says twice who asks: a proxy before this may have read the other."""
+    given = [name for name, _ in headers if name in _WHO]
+    if len(given) > len(set(given)):
+        twice = next(name for name in given if given.count(name) > 1)
+        raise InvalidRequest(f"{_WHO[twice]}: is given more than once")
 
 
 def _presented(headers: Headers) -> bytes:

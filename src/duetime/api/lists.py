@@ -15,6 +15,7 @@ from duetime.model import Attempt, Kind, Status
 from duetime.requests import MOST_TAGS, GroupName, Tag, Text, Time, to_time
 from duetime.searching import MOST_PATHS, Filter, Part
 from duetime.stores import Page
+from duetime.tenancy.caller import Caller
 
 PlaceT = TypeVar("PlaceT")
 _Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with
@@ -122,12 +123,14 @@ def attempts_after(given: AttemptParameters) -> tuple[int, int] | None:
     return read_cursor(given.cursor, tuple[_Int64, _Int64])
 
 
-def attempt_list(given: AttemptParameters, attempts: list[Attempt]) -> AttemptListView:
+def attempt_list(
+    given: AttemptParameters, attempts: list[Attempt], caller: Caller
+) -> AttemptListView:
     """A page of attempts, with the cursor to the next one."""
     next_cursor = None
     if len(attempts) == given.limit:
         next_cursor = write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
-    return AttemptListView([attempt_view(attempt) for attempt in attempts], next_cursor)
+    return AttemptListView([attempt_view(attempt, caller) for attempt in attempts], next_cursor)
 
 
 def _time(given: str | None, field: str) -> int | None:

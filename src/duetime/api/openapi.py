@@ -220,8 +220,8 @@ def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any
     if operation.answer in _VERSIONED:
         success["headers"] = {"ETag": _ETAG}
     responses = {str(status): success for status in operation.success}
-    # With the operator's key, a request may name a tenant that there is not.
-    always = {413} if operation.role is None else {401, 403, 404, 413}
+    # A request may say twice who asks, or name a tenant that there is not with the operator's key.
+    always = {413} if operation.role is None else {400, 401, 403, 404, 413}
     for status in sorted(always | set(operation.failures)):
         responses[str(status)] = {
             "description": _FAILURES[status],

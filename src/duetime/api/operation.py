@@ -32,4 +32,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     role: Role | None  # that it takes; None: it is open to everybody
     content_type: str = "application/json"  # of what it answers; another one is no envelope
     is_body_optional: bool = False
+    outlives_tenant: bool = False  # the operator may ask for it of a tenant that was deleted, too
+    makes: bool = False  # timers or groups, for which the tenant must be there to the end
     is_bulk: bool = False  # the larger limit on bodies applies

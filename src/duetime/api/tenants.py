@@ -37,6 +37,9 @@ class TenantView(msgspec.Struct, kw_only=True):
         Instant | None, Meta(description="null: it was there from the beginning.")
     ]
     updated_at: Instant | None
+    leaving_since: Annotated[
+        Instant | None, Meta(description="It is being deleted since then; null: it is not.")
+    ]
 
 
 class TenantListView(msgspec.Struct):
@@ -147,6 +150,7 @@ def tenant_view(tenant: Tenant) -> TenantView:
         quotas=quotas_view(tenant.quotas),
         created_at=instant(tenant.created_at or None),
         updated_at=instant(tenant.updated_at or None),
+        leaving_since=instant(tenant.leaving_since),
     )
 
 

@@ -51,6 +51,7 @@ class Timers:
                 role=Role.WRITE,
                 path="/timers",
                 handler=self.create,
+                makes=True,
                 summary="Create a timer",
                 tag="Timers",
                 body=CreateTimer,
@@ -75,12 +76,13 @@ class Timers:
                 role=Role.WRITE,
                 path="/timers/batch",
                 handler=self.create_batch,
+                makes=True,
                 summary="Create many timers",
                 tag="Timers",
                 body=Batch,
                 headers=("X-Correlation-ID",),
                 answer=BatchView,
-                failures=(400, 500, 503),
+                failures=(400, 409, 500, 503),
                 is_bulk=True,
             ),
             Operation(
@@ -218,11 +220,7 @@ class Timers:
         attempts = await self._service.attempts(
             request.caller, _id_of(request), after=attempts_after(given), limit=given.limit
         )
-        shown = attempt_list(given, attempts)
-        if not request.caller.may(Role.READ):
-            for attempt in shown.attempts:
-                attempt.response = None
-        return Reply(200, "success", shown)
+        return Reply(200, "success", attempt_list(given, attempts, request.caller))
 
     @staticmethod
     async def _act(

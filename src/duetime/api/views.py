@@ -1,5 +1,6 @@
 """Views: timers and attempts as the API shows them."""
 
+from hashlib import blake2b
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -19,6 +20,8 @@ from duetime.model import (
     callback_type,
 )
 from duetime.retry import RetryPolicy
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
 
 Instant: TypeAlias = Annotated[
     str,
@@ -173,7 +176,13 @@ class AttemptView(msgspec.Struct, kw_only=True):
 
     occurrence: int
     attempt: int
-    node: str
+    node: Annotated[
+        str,
+        Meta(
+            description="Which node it was: its name for the operator's key, and for others one "
+            "that tells nothing of it, but is the same for the same node."
+        ),
+    ]
     started_at: Instant
     finished_at: Instant
     kind: Kind
@@ -244,22 +253,31 @@ def without_payloads(shown: TimerDetailView) -> TimerDetailView:
     return msgspec.structs.replace(shown, callback_config=hidden, outcome=outcome)
 
 
-def attempt_view(attempt: Attempt) -> AttemptView:
-    """One line of a timer's execution log."""
+def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
+    """One line of a timer's execution log, as far as the caller may see it."""
     outcome = attempt.outcome
     return AttemptView(
         occurrence=attempt.occurrence,
         attempt=attempt.attempt,
-        node=attempt.node,
+        node=attempt.node if caller.is_operator else _disguised(attempt.node),
         started_at=to_rfc3339(attempt.started_at),
         finished_at=to_rfc3339(attempt.finished_at),
         kind=outcome.kind,
         status_code=outcome.status_code,
         latency_ms=outcome.latency_ms,
         error=outcome.error,
-        response=outcome.response,
+        response=outcome.response if caller.may(Role.READ) else None,
         next_at=instant(attempt.next_at),
     )
+
+
+def _disguised(node: str) -> str:
+    """A name for a node that does not tell on which machine of the operator it runs.
+
+    It has no more bits than the name has random ones at its end: so whoever guesses the rest of the
+    name finds that each guess fits.
+    """
+    return f"node-{blake2b(node.encode(), digest_size=3).hexdigest()}"
 
 
 def instant(at: int | None) -> str | None:

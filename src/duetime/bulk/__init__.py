@@ -1,11 +1,11 @@
 """Bulk: one thing done to all timers that match a filter, in the background.
 
 ``action.py`` is the document that is stored; ``verbs.py`` is what each verb does to one timer, and
-``resuming.py`` what becomes of timers whose group was paused. ``batch.py`` writes some timers at a
-time, ``clerk.py`` goes through all of them, and ``archive.py`` keeps what has ended. ``actions.py``
-is what can be done with actions, and ``requests.py`` what users send. ``beginning.py`` brings
-groups and the actions that they wait for together, whatever got lost, and ``emptying.py`` says when
-a group may be deleted.
+``resuming.py`` what becomes of timers whose group was paused. ``pages.py`` reads some timers at a
+time and ``batch.py`` writes them, ``clerk.py`` goes through all of them, and ``archive.py`` keeps
+what has ended. ``actions.py`` is what can be done with actions, and ``requests.py`` what users
+send. ``beginning.py`` brings groups and the actions that they wait for together, whatever got lost,
+and ``emptying.py`` says when a group may be deleted.
 
 **The count is right, whoever dies when.** Before a batch is written, its ids stand in the record of
 the action, with the counts of all batches before it. A timer carries the id of the action that

@@ -65,11 +65,12 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Latest(msgspec.Struct, frozen=True, order=True):
-    """A timer that fell due while its group was paused, later than all others so far."""
+class Candidate(msgspec.Struct, frozen=True, order=True):
+    """A timer that fell due while its group was paused, and may be the only one that is fired."""
 
     due_at: Millis
     id: str
+    until: Millis  # its deadline
 
 
 class Emptying(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,6 +81,9 @@ class Emptying(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: Millis | None = None  # when a pass had to be followed by another one, for the first time
     canceling: int = 0  # timers that this pass has come across and canceled
     executing: int = 0  # and those that are being delivered
+    deleted_at: Millis | None = None  # what is left was made by nodes that had not heard of it
+    revision: int = 0  # of the rules, by which nodes know that it is deleted
+    is_known_to_all: bool = False  # when this pass began
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -109,19 +113,22 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_seen_all: bool = False
     tally: Tally = Tally()  # of what was done before the batch
     batch: tuple[str, ...] = ()  # the timers that are being written
-    latest: Latest | None = None  # for "let go" by the rule "latest": not in any batch yet
-    chosen: str | None = None  # the same in the last batch
+    candidates: tuple[Candidate, ...] = ()  # for "let go" by the rule "latest": in no batch yet
+    chosen: str | None = None  # of these, in the last batch
     error: str | None = None
+    troubles: int = 0  # how often, in a row, it was given up to be tried again
 
     @property
     def name(self) -> str:
         """What its record is called: by the key that whoever asked gave it, if they did.
 
-        There is one record of a name, so one action for a key.
+        There is one record of a name, so one action for a key. Who may see some groups only has
+        keys apart: it is not told that others have used the same one.
         """
         if self.key is None:
             return name_of(self.tenant, self.id)
-        return name_of(self.tenant, f"key-{_digest(self.key.encode())}")
+        whose = self.key if self.groups is None else "\0".join((self.key, *self.groups))
+        return name_of(self.tenant, f"key-{_digest(whose.encode())}")
 
     @property
     def has_ended(self) -> bool:
@@ -131,6 +138,12 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_of_group(self) -> bool:
         """Tell whether a group waits for it, to be resumed or deleted."""
         return self.verb == "let go" or self.emptying is not None
+
+    @property
+    def group(self) -> str | None:
+        """The only group whose timers it can be about, if there is one."""
+        groups = self.filter.within(self.groups).groups
+        return groups[0] if groups is not None and len(groups) == 1 else None
 
     @property
     def wanted(self) -> Filter:

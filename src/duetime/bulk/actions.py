@@ -1,5 +1,6 @@
 """What can be done with actions: asked for, looked at, canceled; and the work on them."""
 
+import asyncio
 import math
 from collections.abc import Callable
 
@@ -26,7 +27,7 @@ from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.rules import Rules
 
-MOST_UNDER_WAY = 20  # of one tenant
+MOST_UNDER_WAY = 20  # of one tenant; nodes that find the last place free at once both take it
 MOST_TRIES = 50  # to change a record that its clerk writes again and again
 KINDNESS = 1.0  # seconds that a request waits for an action that may soon have ended
 
@@ -58,14 +59,18 @@ class Actions:
         self._audit = audit
         self._archive = Archive(store, clock)
         self._beginning = Beginning(store, clock, rules, self._archive)
-        conclusion = Conclusion(self._archive, groups, rules, audit)
+        conclusion = Conclusion(
+            store, clock, archive=self._archive, groups=groups, rules=rules, audit=audit
+        )
         self._clerk = Clerk(
             store,
             clock,
             Batches(store, clock, updated, notice),
+            rules=rules,
             conclusion=conclusion,
             beginning=self._beginning,
         )
+        self._starting = asyncio.Lock()
         self._to_tidy: list[str] = []
         self._tidied_at = -math.inf
 
@@ -102,6 +107,7 @@ class Actions:
             "action.create",
             "action",
             action.id,
+            group=action.group,
             details={"action": body.action, "filter": _words(body), "dry_run": body.dry_run},
         )
         return await self.awaited(action, KINDNESS), True
@@ -128,9 +134,11 @@ class Actions:
 
     async def start(self, action: Action) -> bool:
         """Write an action down; from here on it is worked on. False: there is one of its name."""
-        if not action.is_of_group:  # a group that is paused must not have to wait for others
-            await self._check_room(action.tenant)
-        is_new = await self._store.put_record(None, record_of(action, None))
+        # One at a time: the room that is found must not be another's when it is taken.
+        async with self._starting:
+            if not action.is_of_group:  # a group that is paused must not have to wait for others
+                await self._check_room(action.tenant)
+            is_new = await self._store.put_record(None, record_of(action, None))
         if is_new:
             self._call_clerk()
         return is_new
@@ -181,7 +189,7 @@ class Actions:
             new = replace(found[1], is_canceling=True, updated_at=self._clock.now())
             if await self._store.put_record(found[0], record_of(new, found[0])):
                 self._call_clerk()
-                await self._audit.note(caller, "action.cancel", "action", id_)
+                await self._audit.note(caller, "action.cancel", "action", id_, group=new.group)
                 return await self.awaited(new, KINDNESS)
         raise Unavailable("the action keeps changing; nothing was written, try again")
 

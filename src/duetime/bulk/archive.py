@@ -20,7 +20,7 @@ class Archive:
 
     async def put(self, action: Action) -> None:
         """Keep an action; once, however often this is asked for."""
-        kept = replace(action, update=UNSET, resumed=None, batch=(), latest=None)
+        kept = replace(action, update=UNSET, resumed=None, batch=(), candidates=())
         kind = _kind(action.tenant)
         if await self._store.put_record(None, record_of(kept, None, kind)):
             return

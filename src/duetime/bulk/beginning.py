@@ -20,7 +20,7 @@ from duetime.tenancy.group import Group
 from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.rules import Rules
 
-NOBODY = Actor("duetime")  # who asked was forgotten with the action
+FORGOTTEN = Actor("duetime")  # who asked was forgotten with the action
 
 
 class Beginning:
@@ -81,7 +81,7 @@ class Beginning:
             groups=(group.name,),
             created_before=now,
             state="prepared",
-            actor=NOBODY,
+            actor=FORGOTTEN,
             created_at=now,
             updated_at=now,
         )

@@ -4,6 +4,9 @@ An action belongs to the node that its record names. Whoever finds a record that
 a while, on its own monotonic clock, takes it up: it writes its own name into it, and whoever loses
 a record stops working on that action. So two may work on the same batch for a moment, and each
 timer is still changed once: see ``batch.py``.
+
+What must be done to its end and cannot be just now is put back: it is nobody's, and after a pause,
+longer each time, whoever looks next tries it again.
 """
 
 import asyncio
@@ -15,11 +18,12 @@ from msgspec.structs import replace
 
 from duetime.admission import MIB
 from duetime.bulk import action as actions
-from duetime.bulk import emptying, resuming
+from duetime.bulk import emptying, mandate, resuming
 from duetime.bulk.action import Action, State, Tally, is_done, record_of
 from duetime.bulk.batch import Batches
 from duetime.bulk.beginning import Beginning
 from duetime.bulk.conclusion import Conclusion
+from duetime.bulk.pages import Pages
 from duetime.bulk.sightings import Sightings
 from duetime.clock import Clock
 from duetime.errors import StoreError, UnsupportedQuery
@@ -27,11 +31,12 @@ from duetime.model import Timer
 from duetime.searching import Part, search
 from duetime.stores import Record, Store
 from duetime.stores.portions import portions
+from duetime.tenancy.rules import Rules
 
 log = logging.getLogger("duetime.bulk")
 
 BATCH = 200
-HEAVIEST = 4 * MIB  # timers of a batch, together
+HEAVIEST = 4 * MIB  # timers of a batch, together, and about those that are read at once
 MOST_SEEN = 2_000  # timers that are looked at for one batch
 LOOK_EVERY = 3.0  # seconds
 TIDY_EVERY = 3_600.0
@@ -39,7 +44,8 @@ TAKEN_UP_AFTER = 10.0  # that a record has stood still
 PREPARED_FOR = 60.0  # seconds: longer than anybody waits for all nodes to obey
 SHORTEST_BREATH = 0.005
 LONGEST_BREATH = LOOK_EVERY
-TRIED_AGAIN_AFTER = 60.0  # what has ended and cannot be concluded
+SHORTEST_PAUSE = 10.0  # seconds before what was given up for now is tried again
+LONGEST_PAUSE = 300.0
 
 
 class Work(msgspec.Struct):
@@ -49,6 +55,7 @@ class Work(msgspec.Struct):
     action: Action
     tally: Tally | None = None  # of its batch; None: nobody knows what became of that
     rests_until: float = 0.0
+    pages: Pages = msgspec.field(default_factory=Pages)
 
 
 class Clerk:
@@ -60,6 +67,7 @@ class Clerk:
         clock: Clock,
         batches: Batches,
         *,
+        rules: Rules,
         conclusion: Conclusion,
         beginning: Beginning,
     ) -> None:
@@ -67,6 +75,7 @@ class Clerk:
         self._store = store
         self._clock = clock
         self._batches = batches
+        self._rules = rules
         self._conclusion = conclusion
         self._beginning = beginning
         self._works: dict[str, Work] = {}
@@ -134,7 +143,7 @@ class Clerk:
                 await self._begin(record, action)
         elif action.node == self.name:
             self._works[record.name] = Work(record, action)
-        elif action.node is None or still_for >= TAKEN_UP_AFTER:
+        elif still_for >= _taken_up_after(action):
             if action.node is not None:
                 log.info("action %s is taken up: its node has left it", action.id)
             await self._put(Work(record, action), replace(action, node=self.name))
@@ -162,29 +171,32 @@ class Clerk:
         try:
             await self._go_on(work)
         except UnsupportedQuery as error:
-            await self._fail(work, str(error))
+            await self._give_up(work, str(error))
         except StoreError:
             self._forget(name)  # nobody knows what became of it: it is read again
             raise
         except Exception as error:  # it must not stand in the way of the others
             log.exception("action %s failed", work.action.id)
-            await self._fail(work, f"unexpected error: {type(error).__name__}")
+            await self._give_up(work, f"unexpected error: {type(error).__name__}")
 
     async def _go_on(self, work: Work) -> None:
         action = work.action
         if action.has_ended:
             await self._file(work)
             return
+        if await mandate.has_ended(action, self._rules):
+            await self._give_up(work, "the key that asked for it was revoked")
+            return
         tally = work.tally
         if tally is None:
             tally = work.tally = await self._batches.write(action)
+        if action.verb == "let go" and tally.failed:
+            await self._put_back(work, "timers keep changing")
+            return
         action = self._closed(action, tally)
-        if action.has_seen_all and action.latest is not None:
-            if await self._put(work, resuming.concluded(action)):
+        if action.has_seen_all and action.candidates:
+            if await self._put(work, resuming.concluded(action, self._clock.now())):
                 work.tally = await self._batches.write(work.action)
-        elif action.emptying is not None and await self._conclusion.has_lost_its_group(action):
-            # Others were faster, and what is made after that is no affair of this action.
-            await self._end(work, action)
         elif action.emptying is not None and action.has_seen_all:
             await self._end_pass(work, action)
         elif action.is_canceling or action.has_seen_all:
@@ -196,13 +208,23 @@ class Clerk:
         """The action without its batch, of which this became."""
         if action.emptying is not None:
             tally = emptying.counted(tally)
-        return replace(action, tally=action.tally + tally, batch=(), updated_at=self._clock.now())
+        return replace(
+            action,
+            tally=action.tally + tally,
+            batch=(),
+            updated_at=self._clock.now(),
+            troubles=0,
+            error=None,
+        )
 
     async def _next_batch(self, work: Work, action: Action) -> None:
         part = Part(descending=False, limit=BATCH, after=action.cursor)
-        page = await search(
-            self._store.search, action.tenant, action.wanted, part, most_seen=MOST_SEEN
-        )
+        read = work.pages.by_weight(self._store.search, HEAVIEST)
+        page = await search(read, action.tenant, action.wanted, part, most_seen=MOST_SEEN)
+        # Asked once they are found: timers of another group of that name are no affair of it.
+        if action.emptying is not None and await self._conclusion.has_lost_its_group(action):
+            await self._end(work, replace(action, has_seen_all=True))
+            return
         place = page.stopped_at
         timers = next(portions(page.timers, _weight, heaviest=HEAVIEST, longest=BATCH), [])
         if len(timers) == BATCH or len(timers) < len(page.timers):
@@ -212,7 +234,7 @@ class Clerk:
         if action.dry_run:
             action = replace(action, tally=action.tally + self._batches.judge(action, found))
         elif action.verb == "let go":
-            action = resuming.planned(action, found)
+            action = resuming.planned(action, found, self._clock.now())
         elif action.emptying is not None:
             action = emptying.planned(action, found)
         else:
@@ -224,16 +246,33 @@ class Clerk:
 
     async def _end_pass(self, work: Work, action: Action) -> None:
         """Delete the group that was to be emptied, or go through it once more."""
-        problem = emptying.problem(action)
-        if problem is None:
-            problem = await self._conclusion.delete_group(action)
         now = self._clock.now()
+        if emptying.must_ask(action):
+            await self._ask_nodes(work, action)
+            return
+        problem = emptying.problem(action)
+        if problem is None and not emptying.is_deleted(action):
+            problem = await self._conclusion.delete_group(action)
+            if problem is None:
+                revision = self._conclusion.revision
+                if await self._put(work, emptying.deleted(action, now, revision)):
+                    await self._ask_nodes(work, work.action)
+                return
         if problem is None:
             await self._end(work, action)
         elif emptying.is_over(action, now):
             await self._end(work, action, problem)
         elif await self._put(work, emptying.again(action, now)) and emptying.must_rest(action):
             work.rests_until = self._clock.monotonic() + emptying.REST
+
+    async def _ask_nodes(self, work: Work, action: Action) -> None:
+        """Begin the last pass when every node knows that the group is deleted."""
+        now = self._clock.now()
+        is_known = await self._conclusion.is_deletion_known(action)
+        if is_known or emptying.is_asked_in_vain(action, now):
+            await self._put(work, emptying.after_all_know(action, now))
+        else:
+            work.rests_until = self._clock.monotonic() + emptying.ASK_EVERY
 
     async def _end(self, work: Work, action: Action, error: str | None = None) -> None:
         is_canceled = action.is_canceling and not action.has_seen_all
@@ -245,15 +284,25 @@ class Clerk:
         if await self._put(work, ended):
             await self._file(work)
 
-    async def _fail(self, work: Work, error: str) -> None:
+    async def _give_up(self, work: Work, error: str) -> None:
+        """End an action that has failed, if it may; else it is tried again."""
         action = work.action
-        if action.has_ended:
-            work.rests_until = self._clock.monotonic() + TRIED_AGAIN_AFTER
+        # Nobody else would let those go that a group has held, and its rule would not be obeyed.
+        if action.has_ended or action.verb == "let go":
+            await self._put_back(work, error)
             return
         tally = work.tally
         if tally is None:
             tally = await self._batches.given_up(action, error)
         await self._end(work, self._closed(action, tally), error)
+
+    async def _put_back(self, work: Work, error: str) -> None:
+        """Leave an action to whoever looks next, after a while."""
+        action = replace(work.action, node=None, troubles=work.action.troubles + 1)
+        if not action.has_ended:  # else its error says why it has failed
+            action = replace(action, error=f"{error}; it is tried again")
+        if await self._put(work, action):
+            self._works.pop(work.record.name, None)
 
     async def _file(self, work: Work) -> None:
         """Conclude an action that has ended, and take it off the table."""
@@ -277,6 +326,15 @@ class Clerk:
     def _forget(self, name: str) -> None:
         self._works.pop(name, None)
         self.look_soon()
+
+
+def _taken_up_after(action: Action) -> float:
+    """For how many seconds a record stands still before somebody else takes its action up."""
+    if action.node is not None:
+        return TAKEN_UP_AFTER
+    if not action.troubles:
+        return 0.0
+    return min(SHORTEST_PAUSE * 2.0 ** min(action.troubles - 1, 10), LONGEST_PAUSE)
 
 
 def _weight(timer: Timer) -> int:

@@ -3,8 +3,12 @@
 from duetime.auditing import Audit
 from duetime.bulk.action import Action
 from duetime.bulk.archive import Archive
+from duetime.clock import Clock
 from duetime.errors import Conflict, NotFound
+from duetime.stores import Store
+from duetime.tenancy.group import name_of
 from duetime.tenancy.groups import Groups
+from duetime.tenancy.obedience import do_all_obey
 from duetime.tenancy.rules import Rules
 
 MOST_TRIES = 5  # to delete a group that others change
@@ -13,7 +17,18 @@ MOST_TRIES = 5  # to delete a group that others change
 class Conclusion:
     """Concludes actions."""
 
-    def __init__(self, archive: Archive, groups: Groups, rules: Rules, audit: Audit) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        archive: Archive,
+        groups: Groups,
+        rules: Rules,
+        audit: Audit,
+    ) -> None:
+        self._store = store
+        self._clock = clock
         self._archive = archive
         self._groups = groups
         self._rules = rules
@@ -32,6 +47,7 @@ class Conclusion:
             "action.done",
             "action",
             action.id,
+            group=action.group,
             details={
                 "action": action.verb,
                 "state": action.state,
@@ -46,14 +62,22 @@ class Conclusion:
         await self._archive.tidy(action.tenant)
 
     async def has_lost_its_group(self, action: Action) -> bool:
-        """Tell whether the group that an action empties is gone, be there another in its place."""
+        """Tell whether there is another in the place of the group that an action empties."""
         if action.emptying is None:
             return False
-        try:
-            group = await self._groups.get(action.caller, action.emptying.group)
-        except NotFound:
-            return True
-        return group.created_at != action.emptying.created_at
+        await self._rules.look()
+        group = self._rules.groups.find(name_of(action.tenant, action.emptying.group))
+        return group is None or group.created_at != action.emptying.created_at
+
+    async def is_deletion_known(self, action: Action) -> bool:
+        """Tell whether every node knows that the group of an action is deleted."""
+        revision = 0 if action.emptying is None else action.emptying.revision
+        return await do_all_obey(self._store, self._clock, revision)
+
+    @property
+    def revision(self) -> int:
+        """By which nodes know of all that was changed here."""
+        return self._rules.revision
 
     async def delete_group(self, action: Action) -> str | None:
         """Delete the group that an action has emptied; if that cannot be, the answer says why."""

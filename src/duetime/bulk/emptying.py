@@ -3,6 +3,10 @@
 What can be canceled is. What is being delivered is waited for, and may be tried again after that;
 and others may create timers meanwhile: so there is one pass after the other, until one has found
 nothing. That must not go on for ever: then the group stays, and the action says why.
+
+When the group is deleted, timers may still be created in it, by nodes that have not heard of that.
+So when every node knows, there are passes again until one has found nothing. Whoever has a timer
+written later than that sees that its group is gone, and makes it anew: ``Groups.make_anew``.
 """
 
 from collections.abc import Sequence
@@ -16,6 +20,8 @@ from duetime.model import Status, Timer
 
 LONGEST: Millis = 300_000  # since the first pass that has left something
 REST = 1.0  # seconds between two passes, if all that can be done is to wait
+ASK_EVERY = 0.1  # seconds between two looks whether every node knows
+LONGEST_UNKNOWN: Millis = 30_000  # as with a pause: a node that does not know by then may never
 
 
 def planned(action: Action, timers: Sequence[Timer]) -> Action:
@@ -49,13 +55,43 @@ def again(action: Action, now: Millis) -> Action:
     )
 
 
-def problem(action: Action) -> str | None:
-    """Why the group cannot be deleted after this pass; None: nothing of it is still to come."""
+def deleted(action: Action, now: Millis, revision: int) -> Action:
+    """The action when its group is deleted, which nodes know that go by this revision."""
+    return replace(action, emptying=replace(_of(action), deleted_at=now, revision=revision))
+
+
+def after_all_know(action: Action, now: Millis) -> Action:
+    """The action at the beginning of a pass that nobody can create timers behind."""
+    action = again(action, now)
+    # As much time as before: what is found now must not stay because the others took long.
+    return replace(action, emptying=replace(_of(action), since=now, is_known_to_all=True))
+
+
+def is_deleted(action: Action) -> bool:
+    """Tell whether only those timers are left that others have made meanwhile."""
+    return _of(action).deleted_at is not None
+
+
+def must_ask(action: Action) -> bool:
+    """Tell whether it must be seen yet that every node knows that the group is deleted."""
     emptying = _of(action)
+    return emptying.deleted_at is not None and not emptying.is_known_to_all
+
+
+def is_asked_in_vain(action: Action, now: Millis) -> bool:
+    """Tell whether some node may never know that the group is deleted."""
+    deleted_at = _of(action).deleted_at
+    return deleted_at is not None and now >= deleted_at + LONGEST_UNKNOWN
+
+
+def problem(action: Action) -> str | None:
+    """Why this pass cannot be the last; None: nothing of the group is still to come."""
+    emptying = _of(action)
+    end = "it stays" if emptying.deleted_at is None else "it is deleted all the same"
     if emptying.executing:
-        return f"group: {emptying.executing} of its timers are still being delivered; it stays"
+        return f"group: {emptying.executing} of its timers are still being delivered; {end}"
     if emptying.canceling:
-        return "group: timers are created in it again and again; it stays"
+        return f"group: timers are created in it again and again; {end}"
     return None
 
 

@@ -35,18 +35,15 @@ class GroupActions:
             raise Conflict("group: the default group is always there")
         if cancel:
             return await self._cancel_and_delete(caller, group)
-        try:
-            waiting = await self._waiting(caller.tenant, name)
-        except TimeoutError:
-            raise Unavailable(
-                "group: there are so many timers that it would take too long to see whether some "
-                "of them are in this group; cancel=true goes through them in the background"
-            ) from None
-        if waiting:
-            raise Conflict(
-                f"group: {waiting} of its timers are still to come; cancel=true cancels them"
-            )
+        await self._check_empty(group)
         await self._groups.delete(caller, name)
+        # Until every node knows of that, timers may still be created in it.
+        await self._groups.until_all_know()
+        try:
+            await self._check_empty(group)
+        except (Conflict, Unavailable):
+            await self._groups.restore(caller, group)
+            raise
         return None
 
     async def resume(self, caller: Caller, name: str) -> Group:
@@ -77,6 +74,20 @@ class GroupActions:
         await self._actions.start(action)
         action = await self._actions.awaited(action, PATIENCE)
         return None if action.state == "done" else action
+
+    async def _check_empty(self, group: Group) -> None:
+        """Refuse to delete a group of which timers are still to come."""
+        try:
+            waiting = await self._waiting(group.tenant, group.name)
+        except TimeoutError:
+            raise Unavailable(
+                "group: there are so many timers that it would take too long to see whether some "
+                "of them are in this group; cancel=true goes through them in the background"
+            ) from None
+        if waiting:
+            raise Conflict(
+                f"group: {waiting} of its timers are still to come; cancel=true cancels them"
+            )
 
     async def _waiting(self, tenant: str, name: str) -> str | None:
         """How many timers of a group are still to come, in words."""

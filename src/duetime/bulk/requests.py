@@ -82,8 +82,11 @@ class CreateAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def to_filter(body: FilterBody) -> Filter:
     """The filter that a body asks for; nobody means everything by leaving all out."""
     for path, value in body.metadata.items():
-        metadata.steps_of(path)
-        metadata.check_value(value)
+        try:
+            metadata.steps_of(path)
+            metadata.check_value(value)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"filter.{error}") from None
     wanted = Filter(
         statuses=_several(body.status),
         groups=None if body.group is None else _several(body.group),

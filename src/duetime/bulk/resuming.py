@@ -1,23 +1,25 @@
 """Resuming: what becomes of timers that fell due while their group was paused.
 
-By the rule of the group all of them are fired, or none, or only the one that was due last. For that
-one an action keeps the latest that it has come across in its record, in no batch: who turns out not
-to be it goes into the batch of the one that beat it.
+By the rule of the group all of them are fired, or none, or only the one that was due last, of those
+whose deadline has not passed. For that one an action keeps the latest that it has come across in
+its record, in no batch: who turns out not to be it goes into the batch of the one that beat it. And
+as deadlines go on meanwhile, those are kept with it that were due earlier, but may be fired longer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from duetime import model
-from duetime.bulk.action import Action, Latest
-from duetime.clock import Millis
+from duetime.bulk.action import Action, Candidate
+from duetime.clock import LATEST, Millis
 from duetime.errors import IllegalTransition
 from duetime.model import Status, Timer
 from duetime.searching import Filter
 from duetime.tenancy.group import NO_DEFAULTS, Group
 
 MARGIN: Millis = 5_000  # by how much the clock of another node may be ahead
+MOST_CANDIDATES = 20
 
 
 def begun(action: Action, group: Group, now: Millis) -> Action:
@@ -36,26 +38,29 @@ def begun(action: Action, group: Group, now: Millis) -> Action:
     )
 
 
-def planned(action: Action, timers: Sequence[Timer]) -> Action:
+def planned(action: Action, timers: Sequence[Timer], now: Millis) -> Action:
     """The action with those of these timers in its batch that it must see to now."""
     group = _group_of(action)
     batch = [each for each in timers if group.caught(each) or _is_held(each)]
     if group.on_resume != "latest":
         return replace(action, batch=tuple(each.id for each in batch))
-    caught = [_place_of(each) for each in batch if group.caught(each)]
+    caught = [_candidate(each) for each in batch if group.caught(each)]
     others = [each.id for each in batch if not group.caught(each)]
-    if action.latest is not None:
-        caught.append(action.latest)
-    latest = max(caught, default=None)
-    beaten = [each.id for each in caught if each != latest]
-    return replace(action, batch=(*others, *beaten), latest=latest)
+    caught += action.candidates
+    candidates = _in_question(caught, now)
+    beaten = [each.id for each in caught if each not in candidates]
+    return replace(action, batch=(*others, *beaten), candidates=candidates)
 
 
-def concluded(action: Action) -> Action:
-    """The action with the one in its last batch that was due last of all."""
-    if action.latest is None:
-        return action
-    return replace(action, batch=(action.latest.id,), chosen=action.latest.id, latest=None)
+def concluded(action: Action, now: Millis) -> Action:
+    """The action with its candidates in the last batch, and the one that is chosen, if one can."""
+    in_time = _in_question(action.candidates, now)
+    return replace(
+        action,
+        batch=tuple(each.id for each in action.candidates),
+        chosen=in_time[0].id if in_time else None,
+        candidates=(),
+    )
 
 
 def let_go(action: Action, timer: Timer, now: Millis) -> Timer:
@@ -79,6 +84,20 @@ def _is_held(timer: Timer) -> bool:
     return timer.progress.held_since is not None
 
 
-def _place_of(timer: Timer) -> Latest:
-    held_since = timer.progress.held_since
-    return Latest((timer.wake_at or 0) if held_since is None else held_since, timer.id)
+def _candidate(timer: Timer) -> Candidate:
+    held_since, deadline = timer.progress.held_since, timer.spec.deadline
+    due_at = (timer.wake_at or 0) if held_since is None else held_since
+    return Candidate(due_at, timer.id, LATEST if deadline is None else timer.execute_at + deadline)
+
+
+def _in_question(caught: Iterable[Candidate], now: Millis) -> tuple[Candidate, ...]:
+    """The latest that can be fired now; and of those before it, each that can be fired longer."""
+    candidates: list[Candidate] = []
+    until = now - 1
+    for each in sorted(caught, reverse=True):
+        if each.until > until:
+            candidates.append(each)
+            until = each.until
+    if len(candidates) > MOST_CANDIDATES:  # the last of them is the one that can be fired longest
+        del candidates[MOST_CANDIDATES - 1 : -1]
+    return tuple(candidates)

@@ -97,7 +97,7 @@ def _tell(error: DuetimeError, code: Exit) -> Exit:
     if isinstance(error, ServiceError) and error.status == HTTPStatus.FORBIDDEN:
         print("`duetime whoami` shows what this key is good for.", file=sys.stderr)
     elif code is Exit.UNAUTHORIZED:
-        print("Pass the key with --api-key, or set API_KEY.", file=sys.stderr)
+        print("Set API_KEY, or pass the key with --api-key.", file=sys.stderr)
     if isinstance(error, ServiceError) and error.retry_after:
         print(f"Try again in {error.retry_after:,.0f} s.", file=sys.stderr)
     return code

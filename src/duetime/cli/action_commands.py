@@ -7,6 +7,7 @@ from typing import Any, get_args
 from duetime.cli import timer_flags
 from duetime.cli.action_wait import exit_of, wait_for
 from duetime.cli.arguments import duration, given, json_text, shift
+from duetime.cli.asking import add_yes, check_somebody, is_wanted
 from duetime.cli.calling import add_calling_command
 from duetime.cli.cells import number, rows
 from duetime.cli.commands import Commands, add_noun
@@ -67,8 +68,13 @@ def _add_start(parser: argparse.ArgumentParser) -> None:
         "--update", type=json_text, metavar="JSON", help="update: the change; JSON, @file, or -"
     )
     parser.add_argument("--dry-run", action="store_true", help="only tell how many match")
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    add_yes(parser)
     parser.add_argument("--no-wait", action="store_true", help="do not wait until it is done")
+    parser.add_argument(
+        "--idempotency-key",
+        metavar="KEY",
+        help="do it once, however often it is asked for with this key",
+    )
     which = parser.add_argument_group("which timers: those that are like all of this")
     which.add_argument("--all", action="store_true", help="all that there are")
     timer_flags.add_matching(which)
@@ -91,10 +97,7 @@ def _add_interval(parser: argparse.ArgumentParser) -> None:
 def _start(args: argparse.Namespace, client: Client, screen: Screen) -> int:
     request = _request(args)
     if not (args.dry_run or args.yes):
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise ConfigurationError(
-                "nobody can be asked here: say --yes to do it, or --dry-run to see how many match"
-            )
+        check_somebody(instead=", or --dry-run to see how many match")
         counted = wait_for(
             client, client.start_action(**request, dry_run=True), seconds_of(args.interval)
         )
@@ -103,10 +106,12 @@ def _start(args: argparse.Namespace, client: Client, screen: Screen) -> int:
         if not counted.get("matched"):
             print("No timers match: there is nothing to do.", file=sys.stderr)
             return Exit.OK
-        if not _is_wanted(args.action, counted["matched"]):
-            print("Nothing was done.", file=sys.stderr)
+        if not is_wanted(_question(args.action, counted["matched"])):
             return Exit.FAILED
-    action = client.start_action(**request, dry_run=args.dry_run)
+    # Only here: what was counted before it was other content, which the same key may not have.
+    action = client.start_action(
+        **request, dry_run=args.dry_run, idempotency_key=args.idempotency_key
+    )
     if args.no_wait:
         return _show(args, screen, action, Exit.OK)
     action = wait_for(client, action, seconds_of(args.interval))
@@ -125,16 +130,13 @@ def _request(args: argparse.Namespace) -> dict[str, Any]:
     return {"action": args.action, "which": which, **given(args, *_NEEDS.values())}
 
 
-def _is_wanted(action: str, matched: Any) -> bool:
-    """Ask whoever sits there. Only a clear yes is one."""
+def _question(action: str, matched: Any) -> str:
     timers, them = (
         ("1 timer matches", "it")
         if matched == 1
         else (f"{number(matched)} timers match", "all of them")
     )
-    question = f"{timers}. {action.capitalize()} {them}? [y/N] "
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    return f"{timers}. {action.capitalize()} {them}?"
 
 
 def _list(args: argparse.Namespace, client: Client, screen: Screen) -> int:

@@ -44,7 +44,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--api-key",
         metavar="KEY",
-        help="the key (or API_KEY, also in .env; default: the one that `duetime dev` made)",
+        help="the key, for all users of this machine to see; rather set API_KEY, also in .env "
+        "(default: the one that `duetime dev` made)",
     )
     group.add_argument(
         "--tenant",

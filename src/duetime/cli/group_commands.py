@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from duetime.cli import group_flags, quota_flags
+from duetime.cli.asking import add_yes, is_agreed
 from duetime.cli.calling import add_calling_command
 from duetime.cli.cells import rows
 from duetime.cli.commands import Commands, add_noun
@@ -83,10 +84,13 @@ still start timers of the group. The same command again waits on.""",
         """\
   duetime group delete carts
   duetime group delete carts --cancel
+  duetime group delete carts --cancel --yes
 
-It is refused while timers of the group are still to come, unless they are to be canceled.""",
+It is refused while timers of the group are still to come, unless they are to be canceled. Then it
+asks on a terminal, and takes --yes elsewhere.""",
         add_name,
         _add_cancel,
+        add_yes,
     )
 
 
@@ -137,13 +141,17 @@ def _resume(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 
 
 def _delete(args: argparse.Namespace, client: Client, screen: Screen) -> int:
+    name = printable(args.name)
+    question = f"Delete the group {name}, and cancel all of its timers that are still to come?"
+    if args.cancel and not is_agreed(args, question):
+        return Exit.FAILED
     answer = client.exchange(tenancy_calls.delete_group(args.name, cancel=args.cancel))
     if args.json:
         screen.json(answer.data)
     elif answer.status == HTTPStatus.ACCEPTED:
         screen.line(f"{printable(answer.message)}.")
     else:
-        screen.line(f"Deleted the group {printable(args.name)}.")
+        screen.line(f"Deleted the group {name}.")
     return Exit.OK
 
 

@@ -8,7 +8,17 @@ from duetime.cli.arguments import duration, given, header
 from duetime.client.tenancy_types import OnResume
 from duetime.client.types import Signature
 
-UNSET = ("title", "retry_policy", "timeout", "headers", "retention", "quotas")
+UNSET = (
+    "title",
+    "retry_policy",
+    "timeout",
+    "headers",
+    "retention",
+    "response_bytes",
+    "signatures",
+    "quotas",
+    "on_resume",
+)
 
 
 def add_name(parser: argparse.ArgumentParser) -> None:

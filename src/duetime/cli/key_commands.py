@@ -74,7 +74,11 @@ def _add_content(parser: argparse.ArgumentParser) -> None:
     )
     expiry = parser.add_mutually_exclusive_group()
     expiry.add_argument("--expires-in", type=duration, metavar="DURATION", help="90d")
-    expiry.add_argument("--expires-at", metavar="TIME", help="RFC 3339 (default: never)")
+    expiry.add_argument(
+        "--expires-at",
+        metavar="TIME",
+        help="RFC 3339 (default: never, or with the key that makes it)",
+    )
 
 
 def _add_id(parser: argparse.ArgumentParser) -> None:

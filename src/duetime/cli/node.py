@@ -104,6 +104,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             settings.api_key or "",
             max_body=settings.max_body_bytes,
             max_bulk_body=settings.max_batch_bytes,
+            trusted_proxies=settings.trusted_proxies,
         )
         server = ApiServer(app, drain_for=drain_for)
         if dev:

@@ -30,10 +30,10 @@ def show_tenants(screen: Screen, tenants: Iterable[Row], now: Millis) -> None:
 def show_tenant(screen: Screen, tenant: Row, now: Millis) -> None:
     """All about one tenant."""
     about = {"name": tenant.get("name"), "title": tenant.get("title")}
-    show_lines(
-        screen,
-        about | _quota_lines(tenant) | {"created": time(tenant.get("created_at"), now)},
-    )
+    times = {"created": time(tenant.get("created_at"), now)}
+    if tenant.get("leaving_since"):
+        times["leaving since"] = time(tenant.get("leaving_since"), now)
+    show_lines(screen, about | _quota_lines(tenant) | times)
 
 
 def show_keys(screen: Screen, keys: Iterable[Row], now: Millis) -> None:

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from duetime.cli import quota_flags
 from duetime.cli.arguments import given
+from duetime.cli.asking import add_yes, is_agreed
 from duetime.cli.calling import add_calling_command
 from duetime.cli.cells import rows
 from duetime.cli.commands import Commands, add_noun
@@ -64,9 +65,12 @@ What is not named stays as it is.""",
         "Take a tenant away, with its keys and groups",
         """\
   duetime tenant delete acme
+  duetime tenant delete acme --yes
 
-It is refused while timers of the tenant are still to come.""",
+On a terminal it asks. Elsewhere it takes --yes. It is refused while timers of the tenant are still
+to come, and nobody gets its name again.""",
         _add_name,
+        add_yes,
     )
 
 
@@ -110,11 +114,16 @@ def _update(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 
 
 def _delete(args: argparse.Namespace, client: Client, screen: Screen) -> int:
+    name = printable(args.name)
+    if not is_agreed(
+        args, f"Delete the tenant {name} with its keys and groups? Nobody gets its name again."
+    ):
+        return Exit.FAILED
     answer = client.delete_tenant(args.name)
     if args.json:
         screen.json(answer)
     else:
-        screen.line(f"Deleted the tenant {printable(args.name)}.")
+        screen.line(f"Deleted the tenant {name}.")
     return Exit.OK
 
 

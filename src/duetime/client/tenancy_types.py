@@ -38,6 +38,7 @@ class Tenant(TypedDict, total=False):
     quotas: Quotas
     created_at: str | None
     updated_at: str | None
+    leaving_since: str | None
 
 
 class Tenants(TypedDict, total=False):
@@ -104,10 +105,10 @@ class GroupChange(TypedDict, total=False):
     timeout: str | None
     headers: dict[str, str] | None
     retention: str | None
-    response_bytes: int
-    signatures: list[Signature]
+    response_bytes: int | None
+    signatures: list[Signature] | None
     quotas: Quotas | None
-    on_resume: OnResume
+    on_resume: OnResume | None
 
 
 class NewGroup(GroupChange, total=False):

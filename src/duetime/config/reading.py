@@ -5,6 +5,7 @@ A reader never repeats what it was given: the caller does, where that is no secr
 
 import re
 from collections.abc import Callable
+from ipaddress import ip_network
 from typing import Any, NamedTuple
 
 from duetime.clock import Millis
@@ -134,6 +135,20 @@ def _words(written: str) -> tuple[str, ...]:
 def words(examples: str) -> Reader:
     """A list of words that somebody else understands."""
     return Reader(f"comma-separated, e.g. {examples}", _words)
+
+
+def _networks(written: str) -> tuple[str, ...]:
+    """Networks and single addresses."""
+    found = _words(written)
+    for word in found:
+        try:
+            ip_network(word)
+        except ValueError:
+            raise ValueError("must be addresses, or networks such as 10.1.0.0/16") from None
+    return found
+
+
+networks = Reader("comma-separated, e.g. 10.0.0.0/8, ::1", _networks)
 
 
 def _signing_secrets(written: str) -> tuple[str, ...]:

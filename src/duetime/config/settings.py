@@ -18,6 +18,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str | None
     host: str
     port: int
+    trusted_proxies: tuple[str, ...]
     workers: int
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from duetime.config import reading
 from duetime.config.reading import Reader
-from duetime.requests import LARGEST_BODY
+from duetime.requests import LARGEST_BODY, SHORTEST_RETENTION
 from duetime.stores.opening import supported
 
 MAKE_A_KEY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
@@ -75,6 +75,14 @@ TABLE: tuple[Setting, ...] = (
         "The address to listen on; 127.0.0.1 in `dev`",
     ),
     Setting("PORT", reading.count(1, 65_535), "8080", "The port to listen on"),
+    Setting(
+        "TRUSTED_PROXIES",
+        reading.networks,
+        "",
+        "Proxies and load balancers whose X-Forwarded-For is believed: the audit then says where a "
+        "request came from, and not which proxy brought it",
+        empty=(),
+    ),
     Setting(
         "WORKERS",
         reading.count(1, 64),
@@ -149,7 +157,7 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting(
         "RETENTION",
-        reading.duration_or_never(1000),
+        reading.duration_or_never(SHORTEST_RETENTION),
         "30d",
         "How long finished timers are kept",
     ),

@@ -178,6 +178,6 @@ def _holding(timer: Timer, now: Millis, hold_for: Millis) -> Change:
 
 def _lost(timer: Timer, new: Timer, now: Millis) -> Change:
     """A change that begins with the end of an attempt of which nobody knows more."""
-    error = f"node {timer.progress.claimed_by} was gone before the outcome was known"
-    lost = Outcome(kind=Kind.LOST, error=error)
+    # Which node that was stands in the attempt; a tenant may not be told its name.
+    lost = Outcome(kind=Kind.LOST, error="its node was gone before the outcome was known")
     return Change(timer, new, attempt=model.attempt_record(timer, new, lost, now))

@@ -55,3 +55,7 @@ class Holds:
         if self._acts_by is not None:
             return self._acts_by
         return 0 if self._rules is None else self._rules.revision
+
+    def makes_by(self) -> int:
+        """The revision of the tenants that all goes by which the API of this node makes."""
+        return 0 if self._rules is None else self._rules.makes_by()

@@ -194,6 +194,7 @@ class Members:
             ttl=self._about.ttl + round(1000 * drain_for),
             left_at=self._clock.now(),
             rules=self._holds.obeyed(),
+            makes_by=self._holds.makes_by(),
         )
         data = msgspec.json.encode(about)
         leaving = Record(kind=LEAVING, name=self._node, version=1, data=data)
@@ -206,9 +207,11 @@ class Members:
         if self._leaving is None:
             return LONGEST_STAY
         await self._holds.look()
-        about = read_record(self._leaving.data)
-        if self._holds.obeyed() != about.rules:
-            about = msgspec.structs.replace(about, rules=self._holds.obeyed())
+        before = read_record(self._leaving.data)
+        about = msgspec.structs.replace(
+            before, rules=self._holds.obeyed(), makes_by=self._holds.makes_by()
+        )
+        if about != before:
             data = msgspec.json.encode(about)
             new = msgspec.structs.replace(
                 self._leaving, version=self._leaving.version + 1, data=data
@@ -284,6 +287,7 @@ class Members:
             shards=len(self.shards),
             behind_ms=self._behind(),
             rules=self._holds.obeyed(),
+            makes_by=self._holds.makes_by(),
             demand={} if self._meter is None else self._meter.demand(),
             growth={} if self._meter is None else self._meter.growth(),
         )

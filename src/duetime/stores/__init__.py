@@ -201,8 +201,12 @@ class Store(Protocol):
         Atomic per timer; of two with one key, in one batch or in two at once, one is stored.
         """
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
-        """Read timers by id. Linearizable: it sees every write that was acknowledged before."""
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        """Read timers by id. Linearizable: it sees every write that was acknowledged before.
+
+        With a tenant, the timers of others are not there, and their contents are not even read:
+        how long the answer takes must not tell that they exist.
+        """
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         """Read timers by key. Linearizable."""

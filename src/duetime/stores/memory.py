@@ -62,9 +62,10 @@ class MemoryStore(BaseStore):
         self._tell(insert.events)
         return None
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
         self._check_open()
-        return [self._timers.get(id_) for id_ in ids]
+        found = (self._timers.get(id_) for id_ in ids)
+        return [each if each and tenant in {None, each.tenant} else None for each in found]
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         self._check_open()

@@ -4,5 +4,6 @@
 what a node knows of them all, and ``obedience.py`` how to know that every node goes by them.
 ``tenants.py``, ``api_keys.py`` and ``groups.py`` are what can be done with them. ``caller.py`` is
 who asks, ``role.py`` what they may do, and ``uses.py`` when their key was used last. ``quotas.py``
-is how much they may have; ``meter.py`` and ``bucket.py`` hold them to it, and ``usage.py`` tells.
+is how much they may have; ``meter.py`` holds them to it, with ``bucket.py`` for what comes in a
+second and ``waiting.py`` for what is there, and ``usage.py`` tells.
 """

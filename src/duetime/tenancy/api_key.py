@@ -11,6 +11,7 @@ import secrets
 from hashlib import sha256
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from duetime.clock import Millis
 from duetime.tenancy.role import Role
@@ -35,11 +36,19 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_by: str
     expires_at: Millis | None = None
     revoked_at: Millis | None = None  # it is about to be removed
+    # Its end before a rotation brought it forward; unset: none did.
+    end_before_rotation: Millis | UnsetType | None = UNSET
 
     @property
     def prefix(self) -> str:
         """How the text of the key begins: safe to show."""
         return f"{_MARK}_{self.id}"
+
+    @property
+    def end_without_rotation(self) -> Millis | None:
+        """When it would end if it had not been rotated: so does the key that takes its place."""
+        before = self.end_before_rotation
+        return self.expires_at if before is UNSET else before
 
     def is_valid(self, now: Millis) -> bool:
         """Tell whether it opens anything now."""

@@ -1,21 +1,25 @@
 """What can be done with keys: made, shown without their secret, rotated and revoked."""
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime.auditing import Audit
 from duetime.clock import Clock, Millis, to_rfc3339
-from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unauthorized
 from duetime.requests import to_millis, to_time
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
-from duetime.tenancy.caller import Caller
+from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import CreateKey, RotateKey
 from duetime.tenancy.role import Role
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.uses import Uses
 
-MOST_KEYS = 1_000  # of one tenant
+MOST_KEYS = 1_000  # of one tenant, without those that have ended
+MOST_ENDED = 1_000  # that one tenant keeps, so that nobody fills the memory of nodes with them
+ENDED_FOR: Millis = 30 * 86_400_000  # before it is dropped
+DROPPED_AT_ONCE = 100  # when a key is made
 
 
 class ApiKeys:
@@ -32,7 +36,11 @@ class ApiKeys:
 
     async def create(self, caller: Caller, tenant: str, body: CreateKey) -> tuple[ApiKey, str]:
         """Make a key; its text is in the answer, and nowhere else ever again."""
-        await self._tenants.get(caller, tenant)
+        await self._tenants.staying(caller, tenant)
+        if body.name.strip().casefold() == OPERATOR.name:
+            raise InvalidRequest(
+                f"name: only the API_KEY of the service is called '{OPERATOR.name}'"
+            )
         now = self._clock.now()
         role = Role(body.role)
         groups = None if body.groups is None else frozenset(body.groups)
@@ -50,7 +58,7 @@ class ApiKeys:
                 digest="",
                 created_at=now,
                 created_by=caller.name,
-                expires_at=_expiry(body, now),
+                expires_at=self._expiry(caller, body, now),
             ),
         )
 
@@ -74,47 +82,108 @@ class ApiKeys:
         old = await self._find(caller, tenant, id_)
         now = self._clock.now()
         ends_at = now + to_millis(body.valid_for, "valid_for")
+        await self._tenants.staying(caller, tenant)
         if not old.is_valid(now):
             raise Conflict("key: it has expired; make a new one")
+        end = old.end_without_rotation
+        if caller.key != old.id:  # who rotates itself lasts as long as it was to last
+            self._check_end(caller, end, "key")
         kept = self._rules.keys.kept(old.id)
         made = await self._make(
             caller,
             "key.rotate",
-            replace(old, id=api_key.new_id(), digest="", created_at=now, created_by=caller.name),
+            replace(
+                old,
+                id=api_key.new_id(),
+                digest="",
+                created_at=now,
+                created_by=caller.name,
+                expires_at=end,
+                end_before_rotation=UNSET,
+            ),
             details={"rotated": old.id, "valid_until": to_rfc3339(ends_at)},
         )
         if old.expires_at is None or ends_at < old.expires_at:
-            ending = replace(old, expires_at=ends_at)
+            ending = replace(old, expires_at=ends_at, end_before_rotation=end)
             # One that somebody has revoked or changed meanwhile is as they want it.
             await self._rules.put(self._rules.keys, old.id, kept, ending)
         return made
 
     async def revoke(self, caller: Caller, tenant: str, id_: str) -> None:
         """End a key, on all nodes within seconds."""
-        key = await self._find(caller, tenant, id_)
         rules = self._rules
         # In two steps: who repeats this after a crash between them finds it still to be done.
-        kept = rules.keys.kept(id_)
-        if key.revoked_at is None:
+        while (key := await self._find(caller, tenant, id_)).revoked_at is None:
+            # Whoever rotates it at this moment does not save it: it is tried on what it has become.
             revoked = replace(key, revoked_at=self._clock.now())
-            if not await rules.put(rules.keys, id_, kept, revoked):
-                raise Conflict("key: somebody else has changed it meanwhile; look at it again")
+            if await rules.put(rules.keys, id_, rules.keys.kept(id_), revoked):
+                break
         await self._note(caller, "key.revoke", key)
         await self._uses.forget(tenant, id_)
-        await rules.put(rules.keys, id_, rules.keys.kept(id_), None)
+        if (kept := rules.keys.kept(id_)) is not None:
+            await rules.put(rules.keys, id_, kept, None)
 
     async def _make(
         self, caller: Caller, action: str, key: ApiKey, details: dict[str, object] | None = None
     ) -> tuple[ApiKey, str]:
-        if sum(each.tenant == key.tenant for each in self._rules.keys) >= MOST_KEYS:
+        now = self._clock.now()
+        mine = [each for each in self._rules.keys if each.tenant == key.tenant]
+        if sum(each.is_valid(now) for each in mine) >= MOST_KEYS:
             raise Conflict(f"key: a tenant has at most {MOST_KEYS} keys; revoke some")
         text = api_key.new_text(key.id)
         key = replace(key, digest=api_key.digest_of(text.encode()))
+        await self._drop_ended(key.tenant, now)
         if not await self._rules.put(self._rules.keys, key.id, None, key):
             raise Conflict("key: try again")  # another has the same id: once in the life of a star
-        await self._tenants.get(caller, key.tenant)  # it may be going just now: no key opens it
+        try:
+            await self._tenants.staying(caller, key.tenant)
+        except (Conflict, NotFound):  # it is going since a moment ago; nobody gets to know this key
+            await self._rules.put(self._rules.keys, key.id, self._rules.keys.kept(key.id), None)
+            raise
         await self._note(caller, action, key, details)
         return key, text
+
+    async def _drop_ended(self, tenant: str, now: Millis) -> None:
+        """Drop what has ended long ago, or is too much; some of it, the oldest first."""
+        ended = sorted(
+            (key.expires_at, key.id)
+            for key in self._rules.keys
+            if key.tenant == tenant and key.expires_at is not None and key.expires_at <= now
+        )
+        too_many = len(ended) - MOST_ENDED
+        dropped = [
+            id_
+            for place, (ended_at, id_) in enumerate(ended[:DROPPED_AT_ONCE])
+            if place < too_many or ended_at + ENDED_FOR <= now
+        ]
+        if dropped:
+            keys = self._rules.keys
+            await self._uses.forget(tenant, *dropped)
+            await self._rules.put_all(keys, [(id_, keys.kept(id_), None) for id_ in dropped])
+
+    def _expiry(self, caller: Caller, body: CreateKey, now: Millis) -> Millis | None:
+        """When a new key ends: as it is asked for, or with the key that makes it."""
+        end = _asked_end(body, now)
+        if end is None:
+            return self._end_of(caller)
+        self._check_end(caller, end, "expires_at" if body.expires_in is None else "expires_in")
+        return end
+
+    def _check_end(self, caller: Caller, end: Millis | None, field: str) -> None:
+        """Refuse a key that would outlive the one that makes it."""
+        last = self._end_of(caller)
+        if last is not None and (end is None or end > last):
+            raise Forbidden(
+                f"{field}: this key ends at {to_rfc3339(last)}, and makes keys that end no later"
+            )
+
+    def _end_of(self, caller: Caller) -> Millis | None:
+        if caller.key is None:
+            return None
+        key = self._rules.keys.find(caller.key)
+        if key is None:  # it was revoked since it was let in
+            raise Unauthorized("unauthorized")
+        return key.expires_at
 
     async def _find(self, caller: Caller, tenant: str, id_: str) -> ApiKey:
         await self._tenants.get(caller, tenant)
@@ -136,11 +205,14 @@ class ApiKeys:
         await self._audit.note(mine, action, "key", key.id, details=about)
 
 
-def _expiry(body: CreateKey, now: Millis) -> Millis | None:
+def _asked_end(body: CreateKey, now: Millis) -> Millis | None:
     if body.expires_at is not None and body.expires_in is not None:
         raise InvalidRequest("expires_in: cannot be given together with expires_at")
     if body.expires_in is not None:
-        return now + to_millis(body.expires_in, "expires_in")
+        length = to_millis(body.expires_in, "expires_in")
+        if length == 0:
+            raise InvalidRequest("expires_in: must be more than 0s")
+        return now + length
     if body.expires_at is None:
         return None
     at = to_time(body.expires_at, "expires_at")

@@ -6,6 +6,9 @@ _WEIGHT = 0.8
 SHORTEST = 0.5  # seconds over which it is measured: less would be chance
 
 
+LONGEST_WAIT = 3600.0  # seconds that anybody is told to wait: by then the share may be another
+
+
 class Bucket:
     """Tokens for this node's share of a limit, at most as many as come in a second."""
 
@@ -50,8 +53,9 @@ class Bucket:
         self._tokens = min(self._tokens, self._capacity)
 
     def wait(self) -> float:
-        """After how many seconds there is a token; 0: now."""
-        return 0.0 if self._tokens >= 1 else (1 - self._tokens) / (self._most * self._share)
+        """After how many seconds there is a token, or may be; 0: now."""
+        missing, pace = max(1 - self._tokens, 0.0), self._most * self._share
+        return LONGEST_WAIT if missing > LONGEST_WAIT * pace else missing and missing / pace
 
     def take(self) -> None:
         """Take one that is there."""

@@ -14,6 +14,7 @@ KIND = "group"
 # What becomes of timers that fell due while their group was paused: all are fired, or only the one
 # that was due last, or none; the others are canceled.
 OnResume: TypeAlias = Literal["all", "latest", "none"]
+USUAL_ON_RESUME: OnResume = "all"
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,7 +42,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str | None = None
     defaults: Defaults = NO_DEFAULTS
     quotas: Quotas = UNLIMITED
-    on_resume: OnResume = "all"
+    on_resume: OnResume = USUAL_ON_RESUME
     paused_at: Millis | None = None  # the last time
     resumed_at: Millis | None = None  # since then
     resuming: str | None = None  # the action that sees to what fell due meanwhile, until it has

@@ -1,5 +1,7 @@
 """What can be done with groups, and where the timers of each are."""
 
+from collections.abc import Sequence
+
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -7,14 +9,15 @@ from duetime.auditing import Audit
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
 from duetime.drafts import to_retry_policy
+from duetime.durations import format_duration
 from duetime.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from duetime.layout import Layout
 from duetime.model import DEFAULT_GROUP, HttpCallback
-from duetime.requests import to_millis
+from duetime.requests import SHORTEST_RETENTION, to_millis
 from duetime.searching import has_any
 from duetime.stores import Key, Query, Store
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
+from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group, name_of
 from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
@@ -60,28 +63,68 @@ class Groups:
 
     async def locate(self, tenant: str, name: str, timer_id: str) -> Key:
         """Where a timer with this key is, if there is one."""
-        if name != DEFAULT_GROUP and self._rules.groups.find(name_of(tenant, name)) is None:
-            await self._rules.look()  # another node may have just made it
-        return self.layout(tenant, name).key_of(tenant, name, timer_id)
+        [key] = await self.locate_all(tenant, [(name, timer_id)])
+        return key
 
-    async def make_sure_of(self, caller: Caller, name: str) -> None:
-        """See to it that a group is there for a timer, or refuse it."""
+    async def locate_all(self, tenant: str, wanted: Sequence[tuple[str, str]]) -> list[Key]:
+        """Where timers with these groups and ids are, if there are any."""
+        names = {name for name, _ in wanted} - {DEFAULT_GROUP}
+        if any(self._rules.groups.find(name_of(tenant, name)) is None for name in names):
+            await self._rules.look()  # another node may have just made it
+        return [self.layout(tenant, name).key_of(tenant, name, id_) for name, id_ in wanted]
+
+    async def missing(self, caller: Caller, name: str, *, look: bool = True) -> Group | None:
+        """The group that a timer has to make first, as it would be made; None: it is there.
+
+        The timer is refused if it may not make it. Who has looked just now need not look again.
+        """
         caller.check_group(name)
         if name == DEFAULT_GROUP or self._rules.group(caller.tenant, name) is not None:
-            return
-        await self._rules.look()
-        if self._rules.group(caller.tenant, name) is not None:
-            return
+            return None
+        if look:
+            await self._rules.look()
+            if self._rules.group(caller.tenant, name) is not None:
+                return None
         if not self._are_made_by_timers:
             raise InvalidRequest(f"group: there is no group '{name}'; create it first")
-        try:
+        return self._new(caller.tenant, name)
+
+    async def make(self, caller: Caller, missing: Group) -> bool:
+        """Make a group for its first timer, which is about to be written.
+
+        Tells whether the group is as it was missed. If it is not, because somebody else was faster
+        and made it otherwise, a timer that was drafted for it must be drafted anew.
+        """
+        name = missing.name
+        kept = self._kept(caller, name)
+        if kept is None or kept.document.deleted_at is not None:
             group = self._new(caller.tenant, name)
-            await self._put(caller, name, self._kept(caller, name), group)
-        except Conflict:
-            if self._rules.group(caller.tenant, name) is None:  # else somebody else was faster
-                raise
-        else:
-            await self._note(caller, "group.create", group, details={"by": "its first timer"})
+            if group.num_shards != missing.num_shards:
+                return False  # it was there in between, and its name keeps its shards
+            self._check_room(caller.tenant)
+            key = name_of(caller.tenant, name)
+            if await self._rules.put(self._rules.groups, key, kept, group):
+                await self._note(caller, "group.create", group, details={"by": "its first timer"})
+                return True
+        found = self._rules.group(caller.tenant, name)
+        return found is not None and _gives_the_same(found, missing)
+
+    async def make_anew(self, caller: Caller, name: str) -> None:
+        """Make a group anew that was deleted while a timer of it was being written.
+
+        Only what this node knows is asked, for it is asked of every timer: whoever deletes a group
+        waits until every node knows, and cancels what was written before that. The group was there
+        when its timer was let in, so this one is not refused.
+        """
+        while name != DEFAULT_GROUP and self._rules.group(caller.tenant, name) is None:
+            await self._rules.look()
+            kept = self._kept(caller, name)
+            if kept is not None and kept.document.deleted_at is None:
+                return
+            group = self._new(caller.tenant, name)
+            if await self._rules.put(self._rules.groups, name_of(caller.tenant, name), kept, group):
+                details: dict[str, object] = {"by": "a timer that was created as it was deleted"}
+                await self._note(caller, "group.create", group, details)
 
     # For users --------------------------------------------------------------------------------
 
@@ -146,7 +189,7 @@ class Groups:
             group = replace(group, paused_at=now, resumed_at=None, updated_at=now)
             await self._put(caller, name, kept, group)
         await self._note(caller, "group.pause", group)
-        return group, await until_all_obey(self._store, self._clock, self._rules.revision)
+        return group, await self.until_all_know()
 
     async def resumed(self, caller: Caller, name: str, action: str) -> tuple[Group, bool]:
         """Start timers of a group again; what fell due meanwhile is left to an action.
@@ -161,7 +204,7 @@ class Groups:
         group = replace(group, resumed_at=now, resuming=action, updated_at=now)
         await self._put(caller, name, kept, group)
         await self._note(caller, "group.resume", group, details={"on_resume": group.on_resume})
-        return group, await until_all_obey(self._store, self._clock, self._rules.revision)
+        return group, await self.until_all_know()
 
     async def has_been_resumed(self, tenant: str, name: str, action: str) -> None:
         """Note that the action has seen to all that fell due while the group was paused."""
@@ -185,6 +228,20 @@ class Groups:
         kept = self._kept(caller, name)
         await self._put(caller, name, kept, replace(group, deleted_at=now, updated_at=now))
         await self._note(caller, "group.delete", group)
+
+    async def restore(self, caller: Caller, group: Group) -> None:
+        """Have a group again that was just deleted, as it was; one that was made since stays."""
+        kept = self._kept(caller, group.name)
+        if kept is None or kept.document.deleted_at is None:
+            return
+        new = replace(group, updated_at=self._clock.now())
+        if await self._rules.put(self._rules.groups, kept.record.name, kept, new):
+            details: dict[str, object] = {"by": "a timer that was created as it was deleted"}
+            await self._note(caller, "group.create", new, details)
+
+    async def until_all_know(self) -> bool:
+        """Wait until every node knows of all that was changed here; False: that takes too long."""
+        return await until_all_obey(self._store, self._clock, self._rules.revision)
 
     # Inside -----------------------------------------------------------------------------------
 
@@ -236,9 +293,10 @@ class Groups:
 
     def _changed(self, old: Group, body: PutGroup) -> Group:
         changes: dict[str, object] = {"updated_at": self._clock.now()}
-        for field in ("title", "on_resume"):
-            if (given := getattr(body, field)) is not UNSET:
-                changes[field] = given
+        if body.title is not UNSET:
+            changes["title"] = body.title
+        if body.on_resume is not UNSET:
+            changes["on_resume"] = body.on_resume or USUAL_ON_RESUME
         if body.quotas is not UNSET:
             changes["quotas"] = changed_quotas(old.quotas, body.quotas)
         changes["defaults"] = self._defaults(old.defaults, body)
@@ -248,16 +306,22 @@ class Groups:
         changes: dict[str, object] = {}
         if body.retry_policy is not UNSET:
             changes["retry_policy"] = body.retry_policy and to_retry_policy(body.retry_policy)
-        for field in ("timeout", "retention"):
-            given = getattr(body, field)
-            if given is not UNSET:
-                changes[field] = None if given is None else to_millis(given, field)
+        if body.timeout is not UNSET:
+            changes["timeout"] = (
+                None if body.timeout is None else to_millis(body.timeout, "timeout")
+            )
+        if body.retention is not UNSET:
+            changes["retention"] = None if body.retention is None else _retention(body.retention)
         if body.headers is not UNSET:
             changes["headers"] = body.headers or {}
         if body.response_bytes is not UNSET:
-            changes["response_bytes"] = body.response_bytes
+            changes["response_bytes"] = body.response_bytes or NO_DEFAULTS.response_bytes
         if body.signatures is not UNSET:
-            changes["signatures"] = tuple(dict.fromkeys(body.signatures))
+            changes["signatures"] = (
+                NO_DEFAULTS.signatures
+                if body.signatures is None
+                else tuple(dict.fromkeys(body.signatures))
+            )
         new = replace(old, **changes)
         self._check(new)
         return new
@@ -293,3 +357,17 @@ class Groups:
         await self._audit.note(
             caller, action, "group", group.name, group=group.name, details=details
         )
+
+
+def _retention(text: str) -> Millis:
+    retention = to_millis(text, "retention")
+    if retention < SHORTEST_RETENTION:
+        shortest = format_duration(SHORTEST_RETENTION)
+        raise InvalidRequest(f"retention: must be at least {shortest}")
+    return retention
+
+
+def _gives_the_same(group: Group, other: Group) -> bool:
+    """Tell whether a timer is the same in both, and is let into both alike."""
+    mine, others = ((each.num_shards, each.defaults, each.quotas) for each in (group, other))
+    return mine == others

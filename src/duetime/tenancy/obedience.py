@@ -2,8 +2,11 @@
 
 A node writes the revision that it goes by into its record with each heartbeat, and into that which
 it has while it leaves. One that does not get there loses its lease after a while, and starts
-nothing more.
+nothing more. It writes two: that of the groups, by which its engine starts timers, and that of the
+tenants, by which its API makes them.
 """
+
+from collections.abc import Callable
 
 from duetime.clock import Clock, sleep
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, read_record
@@ -15,30 +18,49 @@ CRASHED_AFTER = 60_000  # milliseconds after a node that was leaving should have
 
 
 async def until_all_obey(store: Store, clock: Clock, revision: int) -> bool:
-    """Wait until no node can act by older rules; False if that takes too long."""
-    watch = _Watch(revision)
+    """Wait until no node can start timers by older rules; False if that takes too long."""
+    return await _until(store, clock, _Watch(lambda about: about.rules >= revision))
+
+
+async def until_all_make_by(store: Store, clock: Clock, revision: int) -> bool:
+    """Wait until no node makes anything by older rules of tenants; False if it takes too long."""
+    return await _until(store, clock, _Watch(lambda about: about.makes_by >= revision))
+
+
+async def _until(store: Store, clock: Clock, watch: "_Watch") -> bool:
     began_at = clock.monotonic()
     while True:
         asked_at = clock.monotonic()
-        nodes = await store.records(NODE_KIND)
-        # After the others: who leaves meanwhile is found among these.
-        leaving = [
-            record
-            for record in await store.records(LEAVING)
-            if not _has_crashed(read_record(record.data), clock.now())
-        ]
-        if not watch.is_any_awaited([*nodes, *leaving], asked_at, clock.monotonic()):
+        nodes = await _nodes(store, clock)
+        if not watch.is_any_awaited(nodes, asked_at, clock.monotonic()):
             return True
         if asked_at - began_at >= LONGEST:
             return False
         await sleep(clock, LOOK_EVERY)
 
 
+async def do_all_obey(store: Store, clock: Clock, revision: int) -> bool:
+    """Tell whether every node is seen to obey; one that has died is not, until it is forgotten."""
+    nodes = await _nodes(store, clock)
+    return all(read_record(record.data).rules >= revision for record in nodes)
+
+
+async def _nodes(store: Store, clock: Clock) -> list[Record]:
+    nodes = await store.records(NODE_KIND)
+    # After the others: who leaves meanwhile is found among these.
+    leaving = [
+        record
+        for record in await store.records(LEAVING)
+        if not _has_crashed(read_record(record.data), clock.now())
+    ]
+    return [*nodes, *leaving]
+
+
 class _Watch:
     """What was seen of the nodes that do not obey yet."""
 
-    def __init__(self, revision: int) -> None:
-        self._revision = revision
+    def __init__(self, obeys: Callable[[NodeRecord], bool]) -> None:
+        self._obeys = obeys
         self._stands: dict[tuple[str, str], tuple[int, float]] = {}  # which version, since when
 
     def is_any_awaited(self, records: list[Record], asked_at: float, seen_at: float) -> bool:
@@ -47,7 +69,7 @@ class _Watch:
 
     def _is_awaited(self, record: Record, asked_at: float, seen_at: float) -> bool:
         about = read_record(record.data)
-        if about.rules >= self._revision:
+        if self._obeys(about):
             return False
         place = record.kind, record.name
         version, since = self._stands.get(place, (-1, 0.0))

@@ -13,3 +13,14 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 UNLIMITED = Quotas()
+
+
+def tenant_in(name: str) -> str:
+    """The tenant, in the name of a tenant or of a group of one."""
+    return name.partition("/")[0]
+
+
+def whose(name: str) -> str:
+    """How a message calls whom a quota is for."""
+    tenant, _, group = name.partition("/")
+    return f"the group '{group}'" if group else f"the tenant '{tenant}'"

@@ -21,6 +21,7 @@ from duetime.tenancy.group import OnResume
 LONGEST_TENANT = 64
 MOST_RESPONSE_BYTES = 16 * 1024
 MOST_GROUPS_OF_A_KEY = 64
+SLOWEST_PACE = 0.001  # timers per second: one in a quarter of an hour
 
 TenantName: TypeAlias = Annotated[
     str,
@@ -38,7 +39,7 @@ class QuotasBody(Body):
     """The most of each; null: no limit. What is left out stays as it is, or is null if new."""
 
     creates_per_second: (
-        Annotated[float, Meta(gt=0, le=1e9, description="Timers created per second.")]
+        Annotated[float, Meta(ge=SLOWEST_PACE, le=1e9, description="Timers created per second.")]
         | UnsetType
         | None
     ) = UNSET
@@ -152,7 +153,7 @@ _Rule: TypeAlias = Annotated[
 class PutGroup(Body):
     """What a group shall be; what is not named stays as it is, or is the default in a new one.
 
-    Timers get the defaults of their group when they are created.
+    null takes it back to the default. Timers get the defaults of their group when they are created.
     """
 
     num_shards: _NumShards | UnsetType = UNSET
@@ -161,10 +162,10 @@ class PutGroup(Body):
     timeout: Duration | UnsetType | None = UNSET
     headers: _Headers = UNSET
     retention: Duration | UnsetType | None = UNSET
-    response_bytes: _ResponseBytes | UnsetType = UNSET
-    signatures: _Signatures | UnsetType = UNSET
+    response_bytes: _ResponseBytes | UnsetType | None = UNSET
+    signatures: _Signatures | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
-    on_resume: _Rule | UnsetType = UNSET
+    on_resume: _Rule | UnsetType | None = UNSET
 
 
 class CreateGroup(PutGroup, kw_only=True):

@@ -5,12 +5,13 @@ a revision of each kind, raised with every change: that is all that is read with
 whatever has a new revision is read anew. A change is acknowledged once its revision is raised, so a
 node that has seen the revision has seen the change. ``members.py`` writes the revision of the
 groups that a node goes by into its record: whoever must know that all nodes obey, waits for that.
+Likewise the revision of the tenants by which it makes all that is being made.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -93,6 +94,7 @@ class Rules:
         self.groups = Shelf(group.KIND, Group)
         self._shelves: tuple[Shelf[Any], ...] = (self.tenants, self.keys, self.groups)
         self.revision = 0  # of the groups: what nodes must be seen to obey
+        self._makings: dict[int, int] = {}  # how much is made just now, by revision of the tenants
         self._looked_at = -math.inf  # when the last look was begun
         self._read_at = -math.inf  # when everything was read, whatever the revisions said
         self._look = asyncio.Lock()
@@ -108,6 +110,22 @@ class Rules:
     def held(self, tenant: str, name: str) -> Group | None:
         """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""
         return self._held.get((tenant, name)) if self._held else None
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """Make something by the tenants as they are now, whatever becomes of them meanwhile."""
+        revision = self.tenants.revision
+        self._makings[revision] = self._makings.get(revision, 0) + 1
+        try:
+            yield
+        finally:
+            self._makings[revision] -= 1
+            if not self._makings[revision]:
+                del self._makings[revision]
+
+    def makes_by(self) -> int:
+        """The revision of the tenants that all goes by which this node is making, or will make."""
+        return min(self._makings, default=self.tenants.revision)
 
     async def look(self, *, anew: bool = False) -> None:
         """Make sure that all is known that was acknowledged before this was asked.
@@ -166,21 +184,31 @@ class Rules:
 
         When it answers, everybody who looks from now on sees it.
         """
-        record = None
-        if new is not None:
-            version = 1 if old is None else old.record.version + 1
-            data = msgspec.json.encode(new)
-            record = Record(kind=shelf.kind, name=name, version=version, data=data)
+        return bool(await self.put_all(shelf, [(name, old, new)]))
+
+    async def put_all(
+        self,
+        shelf: Shelf[DocumentT],
+        changes: Iterable[tuple[str, Kept[DocumentT] | None, DocumentT | None]],
+    ) -> int:
+        """Write many, and raise the revision once for all; tells how many were written."""
         shelf.is_doubtful = True  # until it has been read again, whatever comes of this
-        is_written = await self._store.put_record(None if old is None else old.record, record)
-        if is_written:
+        written = 0
+        for name, old, new in changes:
+            record = None
+            if new is not None:
+                version = 1 if old is None else old.record.version + 1
+                data = msgspec.json.encode(new)
+                record = Record(kind=shelf.kind, name=name, version=version, data=data)
+            written += await self._store.put_record(None if old is None else old.record, record)
+        if written:
             await self._raise_revision(shelf.kind)
         await self.look()
-        if is_written:
+        if written:
             self.on_change()
             with suppress(StoreError):  # news are hints
                 await self._store.announce(News(is_about_rules=True))
-        return is_written
+        return written
 
     async def _raise_revision(self, kind: str) -> None:
         while True:

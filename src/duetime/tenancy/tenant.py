@@ -18,3 +18,11 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: Millis
     # Gone, but for its name, which nobody gets again: they would find what it left.
     deleted_at: Millis | None = None
+    # It is being deleted: its keys open nothing, and nothing is made for it. Together with
+    # deleted_at: it is gone, but some of its keys and groups may still have to be taken away.
+    leaving_since: Millis | None = None
+
+    @property
+    def is_leaving(self) -> bool:
+        """Tell whether it is being deleted, and there still."""
+        return self.leaving_since is not None and self.deleted_at is None

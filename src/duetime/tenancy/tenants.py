@@ -1,18 +1,23 @@
 """What can be done with tenants: all of it by the operator."""
 
+from contextlib import suppress
+
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime.auditing import Audit
-from duetime.clock import Clock
-from duetime.errors import Conflict, NotFound
+from duetime.clock import Clock, Millis
+from duetime.errors import Conflict, DuetimeError, NotFound, StoreError, Unavailable
 from duetime.model import DEFAULT_TENANT, FINISHED
 from duetime.stores import Store
+from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.group import Group
+from duetime.tenancy.obedience import until_all_make_by
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
-from duetime.tenancy.rules import Rules
+from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.tenant import Tenant
 
 
@@ -66,9 +71,15 @@ class Tenants:
             raise NotFound("tenant not found")
         return tenant
 
+    async def staying(self, caller: Caller, name: str) -> Tenant:
+        """A tenant for which something may be made or changed; Conflict while it is deleted."""
+        tenant = await self.get(caller, name)
+        check_stays(tenant)
+        return tenant
+
     async def update(self, caller: Caller, name: str, body: UpdateTenant) -> Tenant:
         """Change a tenant."""
-        old = await self.get(caller, name)
+        old = await self.staying(caller, name)
         kept = self._rules.tenants.kept(name)
         changes: dict[str, object] = {"updated_at": self._clock.now()}
         if body.title is not UNSET:
@@ -77,13 +88,72 @@ class Tenants:
             changes["quotas"] = changed_quotas(old.quotas, body.quotas)
         new = replace(old, **changes)
         if not await self._rules.put(self._rules.tenants, name, kept, new):
-            raise Conflict("tenant: somebody else has changed it meanwhile; look at it again")
+            raise _has_changed()
         await self._note(caller, "tenant.update", new, details={"quotas": _shown(new.quotas)})
         return new
 
     async def delete(self, caller: Caller, name: str) -> None:
-        """Take a tenant away, with its keys and groups; Conflict while timers of it wait."""
-        old = await self.get(caller, name)
+        """Take a tenant away, with its keys and groups; Conflict while timers of it wait.
+
+        A refusal changes nothing. Who repeats this after a crash goes on where it stopped.
+        """
+        await self._rules.look(anew=True)
+        kept = self._rules.tenants.kept(name)
+        if kept is None or kept.document.deleted_at is None or kept.document.leaving_since is None:
+            tenant = await self.get(caller, name)
+            if not tenant.is_leaving:
+                await self._check_empty(name)  # before its keys are refused
+            kept = await self._end(name, await self._mark(name))
+        await self._tidy(name, kept.document)
+        await self._note(caller, "tenant.delete", kept.document)
+        with suppress(Conflict):  # somebody else has come to the same end
+            await self._change(name, kept, leaving_since=None)
+
+    async def _mark(self, name: str) -> Kept[Tenant]:
+        """Let nobody make anything for a tenant any more, here or on nodes that read the rules.
+
+        It is marked anew if it was: so whoever is at it too loses, and changes nothing either.
+        """
+        kept = self._rules.tenants.kept(name)
+        if kept is None:
+            raise NotFound("tenant not found")
+        return await self._change(name, kept, leaving_since=self._clock.now())
+
+    async def _end(self, name: str, marked: Kept[Tenant]) -> Kept[Tenant]:
+        """Decide that a marked tenant is gone; or take the mark back, and say why."""
+        try:
+            revision = self._rules.tenants.revision
+            if not await until_all_make_by(self._store, self._clock, revision):
+                raise Unavailable(
+                    "tenant: not every node has confirmed in time that it makes nothing more for "
+                    "it; nothing was deleted, try again"
+                )
+            await self._check_empty(name)
+        except DuetimeError:
+            with suppress(Conflict, StoreError):  # who has marked it anew sees to it
+                await self._change(name, marked, leaving_since=None)
+            raise
+        now = self._clock.now()
+        return await self._change(name, marked, deleted_at=now, updated_at=now)
+
+    async def _tidy(self, name: str, tenant: Tenant) -> None:
+        """Take away the keys and groups of a tenant that is gone."""
+        rules = self._rules
+        await rules.put_all(
+            rules.keys,
+            [(kept.record.name, kept, None) for kept in rules.keys.all() if _is_of(name, kept)],
+        )
+        now = tenant.deleted_at
+        await rules.put_all(
+            rules.groups,
+            [
+                (kept.record.name, kept, replace(kept.document, deleted_at=now, updated_at=now))
+                for kept in rules.groups.all()
+                if _is_of(name, kept) and kept.document.deleted_at is None
+            ],
+        )
+
+    async def _check_empty(self, name: str) -> None:
         if name == DEFAULT_TENANT:
             raise Conflict("tenant: the default tenant is always there")
         waiting = sum(
@@ -94,21 +164,16 @@ class Tenants:
                 f"tenant: {waiting} of its timers are still to come; cancel them first, for "
                 "example with POST /timers/actions"
             )
-        now = self._clock.now()
-        rules = self._rules
-        kept_tenant = rules.tenants.kept(name)
-        # The tenant last: who repeats this after a failure finds what is still to be done.
-        for key in rules.keys.all():
-            if key.document.tenant == name:
-                await rules.put(rules.keys, key.document.id, key, None)
-        for group in rules.groups.all():
-            if group.document.tenant == name and group.document.deleted_at is None:
-                gone = replace(group.document, deleted_at=now, updated_at=now)
-                await rules.put(rules.groups, group.record.name, group, gone)
-        deleted = replace(old, updated_at=now, deleted_at=now)
-        if not await rules.put(rules.tenants, name, kept_tenant, deleted):
-            raise Conflict("tenant: somebody else has changed it meanwhile; look at it again")
-        await self._note(caller, "tenant.delete", old)
+
+    async def _change(
+        self, name: str, kept: Kept[Tenant], **changes: Millis | None
+    ) -> Kept[Tenant]:
+        new = replace(kept.document, **changes)
+        is_written = await self._rules.put(self._rules.tenants, name, kept, new)
+        written = self._rules.tenants.kept(name)
+        if not is_written or written is None or written.document != new:
+            raise _has_changed()
+        return written
 
     async def _note(
         self, caller: Caller, action: str, tenant: Tenant, details: dict[str, object] | None = None
@@ -118,12 +183,29 @@ class Tenants:
         await self._audit.note(mine, action, "tenant", tenant.name, details=details)
 
 
+def check_stays(tenant: Tenant | None) -> None:
+    """Refuse to make or change anything for a tenant that is being deleted."""
+    if tenant is not None and tenant.is_leaving:
+        raise Conflict(
+            "tenant: it is being deleted, and nothing can be made or changed for it; to delete it "
+            "again ends that, or takes it back if timers of it are still to come"
+        )
+
+
 def changed_quotas(old: Quotas, body: QuotasBody | None) -> Quotas:
     """Quotas with what a body changes of them; None: there are none any more."""
     if body is None:
         return UNLIMITED
     given = {name: getattr(body, name) for name in body.__struct_fields__}
     return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
+
+
+def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group]) -> bool:
+    return kept.document.tenant == name
+
+
+def _has_changed() -> Conflict:
+    return Conflict("tenant: somebody else has changed it meanwhile; look at it again")
 
 
 def _shown(quotas: Quotas) -> dict[str, object]:

@@ -9,7 +9,7 @@ from duetime.model import FINISHED
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import name_of
 from duetime.tenancy.meter import Meter
-from duetime.tenancy.quotas import UNLIMITED, Quotas
+from duetime.tenancy.quotas import UNLIMITED, Quotas, tenant_in
 from duetime.tenancy.rules import Rules
 
 
@@ -61,13 +61,18 @@ class Usages:
         """How much a tenant has, and may have."""
         counts = await self._meter.counts(caller.tenant)
         tenant = self._rules.tenants.find(caller.tenant)
+        limited = {
+            name.partition("/")[2]
+            for name in self._rules.limited
+            if name != caller.tenant and tenant_in(name) == caller.tenant
+        }
         groups = {
             name: GroupUsage(
-                timers=timers,
+                timers=counts.get(name, {}),
                 asked_for=self._meter.asked_for(name_of(caller.tenant, name)),
                 quotas=self._rules.limited.get(name_of(caller.tenant, name), UNLIMITED),
             )
-            for name, timers in sorted(counts.items())
+            for name in sorted(counts.keys() | limited)
             if caller.sees_group(name)
         }
         return Usage(

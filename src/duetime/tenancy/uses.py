@@ -54,13 +54,15 @@ class Uses:
                 raise
         return WRITE_EVERY
 
-    async def forget(self, tenant: str, key: str) -> None:
-        """Drop what is known of a key that is gone."""
-        self._new.get(tenant, {}).pop(key, None)
+    async def forget(self, tenant: str, *keys: str) -> None:
+        """Drop what is known of keys that are gone."""
+        for key in keys:
+            self._new.get(tenant, {}).pop(key, None)
         for record in await self._store.records(KIND):
             if record.name == tenant:
-                uses = _decode(record.data)
-                if uses.pop(key, None) is not None:
+                before = _decode(record.data)
+                uses = {key: at for key, at in before.items() if key not in keys}
+                if uses != before:
                     await self._store.put_record(record, _record(tenant, uses, record))
 
     async def _write(self, tenant: str, uses: dict[str, Millis], old: Record | None) -> None:

@@ -42,6 +42,24 @@ async def cassandra(cassandra_url: str, open_store: OpenStore) -> CassandraStore
 
 
 @pytest.fixture
+def statements_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[CassandraStore], list[str]]:
+    """Begins to note which statements a store's reads run."""
+
+    def watch(store: CassandraStore) -> list[str]:
+        session = store._rooms.reads._session
+        run, seen = session.run, []
+
+        async def watched(statement: str, values: Any = ()) -> Any:
+            seen.append(statement)
+            return await run(statement, values)
+
+        monkeypatch.setattr(session, "run", watched)
+        return seen
+
+    return watch
+
+
+@pytest.fixture
 def somebody(cassandra: CassandraStore, cassandra_url: str) -> Iterator[Any]:
     """Somebody else's session, in the keyspace of the test."""
     server, _, keyspace = cassandra_url.rpartition("/")

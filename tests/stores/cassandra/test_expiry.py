@@ -244,7 +244,7 @@ async def test_a_long_log_is_purged_with_its_timer(cassandra_url, open_store, so
     assert await store.attempts(other.id, None, 9) == list(kept)
 
 
-async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store, monkeypatch):
+async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store, statements_of):
     """It needs to know that they ended, and their keys; a thousand of them may have gigabytes.
 
     Nor does a count.
@@ -252,15 +252,7 @@ async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store
     store = await open_store(cassandra_url)
     timers = [make_timer(status=model.Status.COMPLETED, wake_at=None) for _ in range(3)]
     await insert(store, *timers)
-    asked = []
-    session = store._rooms.reads._session
-    run = session.run
-
-    async def watched(statement, values=()):
-        asked.append(statement)
-        return await run(statement, values)
-
-    monkeypatch.setattr(session, "run", watched)
+    asked = statements_of(store)
     assert await store.count("default") == [Count("default", model.Status.COMPLETED, 3)]
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 3
     assert asked

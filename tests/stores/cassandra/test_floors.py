@@ -90,7 +90,7 @@ async def test_a_line_between_floor_and_head_is_moved(cassandra, monkeypatch):
     assert await cassandra.due([SHARD], None, LATER, 10) == [Waking.of(other)]
 
 
-async def test_shards_at_rest_are_asked_together(cassandra, monkeypatch):
+async def test_shards_at_rest_are_asked_together(cassandra, statements_of):
     """Whenever each was last written to, they begin at the same place: a poll is three requests."""
     shards = range(4)
     for n in shards:
@@ -106,14 +106,7 @@ async def test_shards_at_rest_are_asked_together(cassandra, monkeypatch):
         return len(heads) == 1 and heads.isdisjoint({None, BEGINNING})
 
     await eventually(are_even, "the heads to be raised")
-    asked = []
-    run = rooms.reads._session.run
-
-    async def counted(statement, values=()):
-        asked.append(statement)
-        return await run(statement, values)
-
-    monkeypatch.setattr(rooms.reads._session, "run", counted)
+    asked = statements_of(cassandra)
     await cassandra.due(shards, None, LATER, 10)
     assert len(asked) == 3  # the list of shards, what is due, and what is late
     await cassandra.due(shards, Due(LATER, ""), LATER + 1_000, 10)

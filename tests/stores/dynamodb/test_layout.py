@@ -46,6 +46,29 @@ async def test_what_a_heavy_timer_costs(dynamodb, asked):
     assert await life_of(dynamodb, timer_of(payload), asked) == [10 + 2, 3, 2]
 
 
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize("has_key", [False, True], ids=["keyless", "keyed"])
+@pytest.mark.parametrize("payload", [b"1", b'"%s"' % (b"x" * 10_000)], ids=["light", "heavy"])
+async def test_anothers_timer_is_asked_for_like_none(dynamodb, asked, has_key, payload):
+    """As many requests, and none for its content, whether or not one knows where it lies."""
+    timer, none = timer_of(payload, has_key=has_key), timer_of()
+    await insert(dynamodb, timer)
+    for knows in (False, True):
+        seen = []
+        for id_ in (timer.id, none.id):
+            if not knows:
+                dynamodb._timers._hints.clear()
+            asked.forget()
+            assert await dynamodb.get([id_], "rival") == [None]
+            places = [
+                len(each["RequestItems"][dynamodb._calls.table]["Keys"])
+                for _, each in asked.requests
+            ]
+            seen.append((asked.operations, places))
+        assert seen == [(["BatchGetItem"] * 2, [1, 1])] * 2
+    assert await dynamodb.get([timer.id], timer.tenant) == [timer]
+
+
 async def test_requests_of_the_hot_paths(dynamodb, asked):
     """A poll is one query of the index for each shard in use; reads go by the hundred."""
     timers = [make_timer(shard=shard) for shard in (3, 4, 5) for _ in range(50)]

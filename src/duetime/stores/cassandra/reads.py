@@ -56,6 +56,7 @@ GET = (
     "SELECT id, state, spec, heavy FROM duetime.timers "
     "WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
 )
+GET_LIGHT = GET.replace(", heavy", "")
 GET_STATES = (
     "SELECT state FROM duetime.timers WHERE shard = ? AND kind = 0 AND at = 0 AND id IN ? AND n = 0"
 )
@@ -120,8 +121,8 @@ class Reads:
 
     # Timers -----------------------------------------------------------------------------------
 
-    async def get(self, wanted: Sequence[str]) -> list[Timer | None]:
-        """Timers by id, None where there is none."""
+    async def get(self, wanted: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        """Timers by id, of one tenant or of all, None where there is none."""
         by_shard = _by_shard([(ids.shard_of(id_), id_) for id_ in wanted if ids.is_id(id_)])
         found: dict[str, Timer] = {}
 
@@ -130,7 +131,18 @@ class Reads:
                 if state is not None:
                     found[id_] = to_timer(state, heavy if light is None else light)
 
-        await _all(read, by_shard)
+        async def read_own(shard: int, part: Sequence[str]) -> None:
+            rows = await self._run(GET_LIGHT, (shard, part))
+            own = [
+                row for row in rows if row[1] is not None and to_counted(row[1]).tenant == tenant
+            ]
+            found.update(
+                (id_, to_timer(state, spec)) for id_, state, spec in own if spec is not None
+            )
+            if heavy := [id_ for id_, _, spec in own if spec is None]:
+                await read(shard, heavy)
+
+        await _all(read if tenant is None else read_own, by_shard)
         return [found.get(id_) for id_ in wanted]
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:

@@ -67,8 +67,8 @@ class CassandraStore(BaseStore):
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._do(lambda rooms: rooms.writes.insert(inserts))
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
-        return await self._do(lambda rooms: rooms.reads.get(ids))
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        return await self._do(lambda rooms: rooms.reads.get(ids, tenant))
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         return await self._do(lambda rooms: rooms.reads.get_by_key(keys))

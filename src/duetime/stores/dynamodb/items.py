@@ -48,6 +48,10 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     progress: Progress
 
 
+class _Owner(msgspec.Struct, frozen=True, array_like=True):
+    tenant: str  # the first of a _State
+
+
 class _Line(msgspec.Struct, frozen=True, array_like=True):
     occurrence: int
     attempt: int
@@ -59,6 +63,7 @@ class _Line(msgspec.Struct, frozen=True, array_like=True):
 
 
 _decode_state = msgspec.json.Decoder(_State).decode
+_decode_owner = msgspec.json.Decoder(_Owner).decode
 _decode_spec = msgspec.json.Decoder(Spec).decode
 _decode_line = msgspec.json.Decoder(_Line).decode
 
@@ -150,6 +155,11 @@ def new_item(timer: Timer) -> Item:
 def id_of(item: Item) -> str:
     """The id of the timer that an item holds."""
     return str(item["i"]["S"] if "i" in item else item["sk"]["S"])
+
+
+def tenant_of(item: Item) -> str:
+    """Whose timer an item holds; the rest of it is not decoded."""
+    return _decode_owner(item["r"]["S"]).tenant
 
 
 def is_timer(item: Item) -> bool:

@@ -102,9 +102,9 @@ class DynamoStore(BaseStore):
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._to_its_end(self._inserts.insert(inserts))
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
         self._check_open()
-        return await self._timers.get(ids)
+        return await self._timers.get(ids, tenant)
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         self._check_open()

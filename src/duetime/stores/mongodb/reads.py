@@ -42,12 +42,15 @@ class Reads:
         self._attempts = database["attempts"]
         self._events = database["events"]
 
-    async def get(self, asked: Sequence[str], session: Session | None = None) -> list[Timer | None]:
-        """Timers by id, one answer for each that was asked for."""
+    async def get(
+        self, asked: Sequence[str], tenant: str | None = None, session: Session | None = None
+    ) -> list[Timer | None]:
+        """Timers by id, of one tenant or of all, one answer for each that was asked for."""
         found: dict[str, Timer] = {}
         if known := known_ids(asked):
+            wanted = by_ids(known) | ({} if tenant is None else {"tenant": tenant})
             cursor = self._timers.find(
-                by_ids(known), PROJECTION, session=session, batch_size=AT_ONCE, hint="_id_"
+                wanted, PROJECTION, session=session, batch_size=AT_ONCE, hint="_id_"
             )
             async for document in cursor:
                 timer = from_document(document)

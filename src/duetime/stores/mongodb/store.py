@@ -125,9 +125,9 @@ class MongodbStore(BaseStore):
         writes = self._inside.writes
         return await self._write(lambda session: writes.insert(session, inserts))
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
         reads = self._inside.reads
-        return await self._read(self._lane, lambda session: reads.get(ids, session))
+        return await self._read(self._lane, lambda session: reads.get(ids, tenant, session))
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         reads = self._inside.reads

@@ -30,19 +30,22 @@ async def ping(session: Session) -> None:
     await session.rows(PINGING)
 
 
-async def get(session: Session, asked: Sequence[str]) -> list[Timer | None]:
-    """Timers by id, one answer for each that was asked for."""
+async def get(
+    session: Session, asked: Sequence[str], tenant: str | None = None
+) -> list[Timer | None]:
+    """Timers by id, of one tenant or of all, one answer for each that was asked for."""
     found: dict[str, Timer] = {}
     for part in await _portions(session, uuids(asked)):
-        for row in await session.rows(getting(part)):
+        for row in await session.rows(getting(part, tenant)):
             timer = timer_of(row)
             found[timer.id] = timer
     return [found.get(id_) for id_ in asked]
 
 
-def getting(part: Sequence[str]) -> str:
+def getting(part: Sequence[str], tenant: str | None = None) -> str:
     """The statement that reads timers by their ids."""
-    return f"{_BY_ID} WHERE t.id IN {listed(map(uuid, part))}"
+    owner = "" if tenant is None else f" AND t.tenant = {text(tenant)}"
+    return f"{_BY_ID} WHERE t.id IN {listed(map(uuid, part))}{owner}"
 
 
 async def _portions(session: Session, asked: list[str]) -> Sequence[list[str]]:

@@ -49,8 +49,8 @@ class MysqlStore(PooledStore[Session]):
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._write(writes.insert, inserts)
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
-        return await self._run(reads.get, ids)
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        return await self._run(reads.get, ids, tenant)
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         return await self._run(reads.get_by_key, keys)

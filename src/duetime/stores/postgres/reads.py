@@ -63,6 +63,7 @@ class Reads:
         self.pinging = f"SELECT number FROM {schema}.schema_history LIMIT 1"
         self.weighing = f"SELECT id::text, weight FROM {schema}.states WHERE id = ANY($1::uuid[])"
         self.getting = f"{self._timers} WHERE t.id = ANY($1::uuid[])"
+        self.getting_own = f"{self.getting} AND t.tenant = $2"
         self.getting_by_key = (
             f'{self._timers} WHERE (t.tenant, t."group", t.timer_id) IN '
             "(SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))"
@@ -99,11 +100,16 @@ class Reads:
         """Reach the tables: a database that was dropped or is not ours does not answer."""
         await connection.fetchval(self.pinging)
 
-    async def get(self, connection: asyncpg.Connection, asked: Sequence[str]) -> list[Timer | None]:
-        """Timers by id, one answer for each that was asked for."""
+    async def get(
+        self, connection: asyncpg.Connection, asked: Sequence[str], tenant: str | None = None
+    ) -> list[Timer | None]:
+        """Timers by id, of one tenant or of all, one answer for each that was asked for."""
+        statement, owner = (
+            (self.getting, ()) if tenant is None else (self.getting_own, (escaped(tenant),))
+        )
         found: dict[str, Timer] = {}
         for part in await self._portions(connection, uuids(asked)):
-            for row in await connection.fetch(self.getting, part):
+            for row in await connection.fetch(statement, part, *owner):
                 timer = _to_timer(row)
                 found[timer.id] = timer
         return [found.get(id_) for id_ in asked]

@@ -61,8 +61,8 @@ class PostgresStore(PooledStore[asyncpg.Connection]):
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._write(self._writes.insert, inserts)
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
-        return await self._run(self._reads.get, ids)
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        return await self._run(self._reads.get, ids, tenant)
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         return await self._run(self._reads.get_by_key, keys)

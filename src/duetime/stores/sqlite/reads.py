@@ -59,6 +59,7 @@ WEIGHING = (
     "FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
 )
 GETTING = f"{_ANSWER} FROM json_each(?) AS asked CROSS JOIN timers AS t ON t.id = asked.value"
+GETTING_OWN = f"{GETTING} WHERE t.tenant = ?"
 READING_ATTEMPTS = (
     "SELECT '[' || group_concat(line) || ']' FROM (SELECT "
     "rtrim(json_array(timer, occurrence, attempt, node, started_at, finished_at, next_at), ']') "
@@ -83,11 +84,15 @@ def ping(connection: sqlite3.Connection) -> None:
     connection.execute("SELECT count(*) FROM schema_history").fetchone()
 
 
-def get(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Timer | None]:
-    """Timers by id, one answer for each that was asked for."""
+def get(
+    connection: sqlite3.Connection, asked: Sequence[str], tenant: str | None = None
+) -> list[Timer | None]:
+    """Timers by id, of one tenant or of all, one answer for each that was asked for."""
+    statement, owner = (GETTING, ()) if tenant is None else (GETTING_OWN, (tenant,))
     found: dict[str, Timer] = {}
     for part in _portions(connection, list(set(asked))):
-        found.update((timer.id, timer) for timer in _timers(connection, GETTING, (to_json(part),)))
+        timers = _timers(connection, statement, (to_json(part), *owner))
+        found.update((timer.id, timer) for timer in timers)
     return [found.get(id_) for id_ in asked]
 
 

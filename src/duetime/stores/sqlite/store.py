@@ -105,8 +105,8 @@ class SqliteStore(BaseStore):
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         return await self._open_writer.write_batch(writes.insert, inserts)
 
-    async def get(self, ids: Sequence[str]) -> list[Timer | None]:
-        return await self._read(reads.get, ids)
+    async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
+        return await self._read(reads.get, ids, tenant)
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         return await self._read(reads.get_by_key, keys)

@@ -9,5 +9,5 @@ else
   local behind = place == '' and '-' or '(' .. place
   ids = redis.call('ZRANGEBYLEX', index, behind, '+', 'LIMIT', 0, limit)
 end
-local found = rows(ids, heaviest)
+local found = rows(ids, heaviest, '')
 return {found, #found == #ids and #ids < limit and 1 or 0}

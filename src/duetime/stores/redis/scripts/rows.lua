@@ -44,13 +44,15 @@ local function drop(id)
   move(OUTLIVED, row[3], '')
 end
 
--- Rows of timers until they weigh enough; the last one may be as heavy as it likes.
-local function rows(ids, heaviest)
+-- Rows of timers, of one tenant or of all: '', until they weigh enough; the last one may be as heavy as it likes.
+local function rows(ids, heaviest, tenant)
   local found, weight = {}, 0
   for place, id in ipairs(ids) do
-    local row = redis.call('HMGET', row_of(id), 'rest', 'spec')
-    found[place] = row[1] and row
-    weight = weight + (row[1] and #row[1] + #row[2] or 0)
+    local name = row_of(id)
+    local is_asked_for = tenant == '' or redis.call('HGET', name, 'tenant') == tenant
+    local row = is_asked_for and redis.call('HMGET', name, 'rest', 'spec')
+    found[place] = row and row[1] and row
+    weight = weight + (found[place] and #row[1] + #row[2] or 0)
     if weight >= heaviest then break end
   end
   return found
