@@ -5,9 +5,11 @@ import functools
 import shutil
 import uuid
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+import cassandra.cluster
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import (
     EXEC_PROFILE_DEFAULT,
@@ -26,6 +28,10 @@ from tests.servers.server import Server
 VERSION = "5.0.5"
 # The superuser that Cassandra makes by itself, where it asks for passwords.
 USER = PASSWORD = "cassandra"
+
+# A thread of the driver draws a number whenever a schema changes, be it by another process. Drawn
+# from the one generator of this process, it would look to Hypothesis as if a strategy had drawn it.
+cassandra.cluster.random = Random().random
 
 _MEMORY_DISK = Path("/dev/shm")
 _ROOM = 2 * 1024**3  # bytes that must be free on it

@@ -1,9 +1,11 @@
 """Cassandra servers of the tests: they answer, come back from a crash, and can be paused."""
 
 import asyncio
+import random
 
 import pytest
 from cassandra import OperationTimedOut
+from cassandra.cluster import Cluster
 
 from tests.servers.cassandra import VERSION, administrator
 from tests.servers.fixtures import FreshDatabase, OwnServer
@@ -29,6 +31,15 @@ async def test_each_test_has_a_keyspace_of_its_own(fresh_database: FreshDatabase
     """Two that are in use at once are different, and the URL says which."""
     urls = [await fresh_database("cassandra") for _ in range(2)]
     assert len({url.rpartition("/")[2] for url in urls}) == 2
+
+
+def test_the_driver_draws_from_a_generator_of_its_own():
+    """When a thread of it hears of another schema, what Hypothesis watches is left alone."""
+    before = random.getstate()
+    with Cluster(["127.0.0.1"]) as cluster:
+        delay = cluster.control_connection._delay_for_event_type("schema_change", 2.0)
+    assert 0 < delay < 2
+    assert random.getstate() == before
 
 
 @pytest.mark.slow
