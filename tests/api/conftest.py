@@ -10,12 +10,12 @@ from duetime.api.app import create_app
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.ledger import Limits
-from duetime.model import Callback
 from duetime.service import Service
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, RecordingSender
+from duetime.timer import Callback
 from tests.api.client import KEY, Api
 from tests.api.gated import GatedStore
 
@@ -95,6 +95,13 @@ def api(make_api: MakeApi, store: Store) -> Api:
 def quick_api(make_api: MakeApi) -> Api:
     """The app over the memory store, for what no store has a part in."""
     return make_api(MemoryStore())
+
+
+@pytest.fixture
+async def acme(api: Api) -> Api:
+    """The app, with a tenant."""
+    assert (await api.post("/tenants", {"name": "acme"})).status == 201
+    return api
 
 
 @pytest.fixture
