@@ -8,8 +8,8 @@ from msgspec import Raw
 
 from bench.requests import FAR, now_ms
 from duetime import ids, model
-from duetime.model import HttpCallback, Kind, Outcome, Spec, Timer
 from duetime.stores import Change
+from duetime.timer import HttpCallback, Kind, Outcome, Spec, Timer
 
 DUE = 1_750_000_000_000  # when those are due that are due at once
 YEAR = 365 * 86_400_000

@@ -25,7 +25,7 @@ from duetime.clock import SystemClock
 from duetime.delivery import headers
 from duetime.delivery.connections import Connections
 from duetime.delivery.receiver import Receiver
-from duetime.model import HttpCallback, Spec, Timer
+from duetime.timer import HttpCallback, Spec, Timer
 
 BODY = b'{"order":"A-00000000","customer":4711,"action":"expire"}'
 PATH = "/hook"

@@ -8,7 +8,7 @@ from bench.progress import Progress
 from bench.receipts import Receipts
 from bench.servers import Sink
 from bench.sizes import Sizes
-from duetime.model import Status
+from duetime.timer import Status
 
 SETTLE = 0.5  # seconds in which a duplicate would still turn up
 WRITTEN_WITHIN = 30.0  # seconds in which all outcomes must have been written

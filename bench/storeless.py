@@ -16,10 +16,10 @@ from duetime.cli.interpreter import tune
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
-from duetime.model import Timer
 from duetime.service import Service
 from duetime.stores import Insert
 from duetime.stores.memory import MemoryStore
+from duetime.timer import Timer
 
 
 class ForgetfulStore(MemoryStore):

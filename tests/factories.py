@@ -12,7 +12,10 @@ from msgspec.structs import replace
 
 from duetime import ids, model
 from duetime.audit_line import AuditLine
-from duetime.model import (
+from duetime.stores import Change, Insert, Key, Store
+from duetime.timer import (
+    DEFAULT_GROUP,
+    DEFAULT_TENANT,
     Attempt,
     Event,
     HttpCallback,
@@ -21,7 +24,6 @@ from duetime.model import (
     Spec,
     Timer,
 )
-from duetime.stores import Change, Insert, Key, Store
 
 NOW = 1_750_000_000_000
 NODE = "node-1"
@@ -45,8 +47,8 @@ def make_spec(**overrides: Any) -> Spec:
 def make_timer(*, shard: int | None = None, spec: Spec | None = None, **overrides: Any) -> Timer:
     """A pending timer, due one minute after it was created."""
     number = next(_numbers)
-    tenant = overrides.get("tenant", model.DEFAULT_TENANT)
-    group = overrides.get("group", model.DEFAULT_GROUP)
+    tenant = overrides.get("tenant", DEFAULT_TENANT)
+    group = overrides.get("group", DEFAULT_GROUP)
     timer_id = overrides.get("timer_id", f"timer-{number}")
     if shard is None:
         # The same key is always in the same shard, also one that no service would take.
@@ -100,7 +102,7 @@ def make_line(*, at: int = NOW, **overrides: Any) -> AuditLine:
     """A line of the audit."""
     defaults = {
         "id": ids.new_id(at, next(_numbers) % ids.SHARDS),
-        "tenant": model.DEFAULT_TENANT,
+        "tenant": DEFAULT_TENANT,
         "at": at,
         "actor": "somebody",
         "action": "timer.cancel",

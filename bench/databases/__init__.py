@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from bench.aims import Aims
 from bench.sizes import Sizes
-from duetime.model import Status
+from duetime.timer import Status
 
 
 class Extent(NamedTuple):

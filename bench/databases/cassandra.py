@@ -16,7 +16,6 @@ from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
 from bench.sizes import Sizes
-from duetime.model import Status, Timer
 from duetime.stores import Insert
 from duetime.stores.cassandra.address import Address
 from duetime.stores.cassandra.errors import translated
@@ -24,6 +23,7 @@ from duetime.stores.cassandra.pieces import Ground, Insertion
 from duetime.stores.cassandra.session import Session, Step, open_session
 from duetime.stores.cassandra.traits import TRAITS
 from duetime.stores.codec import SCALARS
+from duetime.timer import Status, Timer
 
 AT_ONCE = 20_000
 BATCHES_AT_ONCE = 64

@@ -16,7 +16,6 @@ from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
 from bench.sizes import Sizes
 from duetime import ids
-from duetime.model import Status
 from duetime.stores.dynamodb import batches
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.calls import Calls, Item
@@ -27,6 +26,7 @@ from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.traits import TRAITS
 from duetime.stores.dynamodb.wire import Wire
+from duetime.timer import Status
 
 AT_ONCE = 1_000
 _IN_A_BATCH = 25

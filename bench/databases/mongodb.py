@@ -11,13 +11,13 @@ from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
 from bench.sizes import Sizes
-from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import Client, connect, database_of
 from duetime.stores.mongodb.documents import to_document
 from duetime.stores.mongodb.errors import translated
 from duetime.stores.mongodb.traits import TRAITS
+from duetime.timer import Status
 
 AT_ONCE = 5_000
 

@@ -15,7 +15,6 @@ from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
 from bench.sizes import Sizes
-from duetime.model import Status, Timer
 from duetime.stores.codec import progress_text, to_json
 from duetime.stores.mysql import statements
 from duetime.stores.mysql.address import Address
@@ -23,6 +22,7 @@ from duetime.stores.mysql.errors import translated
 from duetime.stores.mysql.literals import listed, text
 from duetime.stores.mysql.session import Session, connect
 from duetime.stores.mysql.traits import TRAITS
+from duetime.timer import Status, Timer
 
 AT_ONCE = 5_000
 SHOWN = (

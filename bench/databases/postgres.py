@@ -16,12 +16,12 @@ from bench.backlog import far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
 from bench.sizes import Sizes
-from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.errors import translated
 from duetime.stores.postgres.statements import NEW_STATE, NEW_TIMER
 from duetime.stores.postgres.traits import TRAITS
+from duetime.timer import Status
 
 AT_ONCE = 20_000
 SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_wal_size")

@@ -16,10 +16,10 @@ from bench.backlog import far_timers
 from bench.databases import Database, Extent, Way
 from bench.machine import disk_of
 from bench.sizes import Sizes
-from duetime.model import Status
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
 from duetime.stores.sqlite.traits import TRAITS
+from duetime.timer import Status
 
 AT_ONCE = 5_000
 

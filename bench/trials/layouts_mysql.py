@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from bench.backlog import DUE, due_timers, finishing
 from duetime import model
-from duetime.model import Timer
 from duetime.stores.mysql import statements
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.session import Session, connect
 from duetime.stores.schema import migrations
+from duetime.timer import Timer
 
 COUNT = 30_000
 SIZE = 500

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from bench.backlog import DUE, due_timers, finishing
 from duetime import ids, model
-from duetime.model import Timer
 from duetime.stores import Change, Insert
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
 from duetime.stores.sqlite.store import SqliteStore
+from duetime.timer import Timer
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from bench.process import started
 from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
-from duetime.model import Status
+from duetime.timer import Status
 
 CONCURRENCY = 128  # Duetime's own default for one receiver
 

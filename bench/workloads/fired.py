@@ -22,7 +22,7 @@ from bench.servers import duetime
 from bench.stage import Stage, check_stored
 from bench.workloads.steady import paced
 from duetime.engine.janitor import SWEEP_EVERY
-from duetime.model import Status
+from duetime.timer import Status
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
 from bench.workloads.steady import paced
-from duetime.model import Status
+from duetime.timer import Status
 
 AHEAD = 100  # milliseconds from the create to the due instant
 ACQUAINTED = 5.0  # seconds until nodes have heard of each other and shared out the work

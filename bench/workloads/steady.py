@@ -12,7 +12,7 @@ from bench.process import Process, started
 from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
-from duetime.model import Status
+from duetime.timer import Status
 
 AHEAD = 5_000
 CONNECTIONS = 64

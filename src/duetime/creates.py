@@ -25,12 +25,12 @@ from duetime.errors import (
     Unavailable,
 )
 from duetime.ledger import Ledger
-from duetime.model import Timer
 from duetime.requests import CreateTimer
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
+from duetime.timer import Timer
 
 BREATH = 100  # timers of a batch that are made before others are let in
 PORTION = 500  # keys that are looked for at once

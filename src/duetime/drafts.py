@@ -18,16 +18,6 @@ from duetime.delivery import Sender
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest, PayloadTooLarge
 from duetime.layout import Layout
-from duetime.model import (
-    DEFAULT_GROUP,
-    DEFAULT_TENANT,
-    DEFAULT_TIMEOUT,
-    Callback,
-    HttpCallback,
-    NatsCallback,
-    Spec,
-    Timer,
-)
 from duetime.requests import (
     USUAL_TIMEOUT,
     CallbackBody,
@@ -40,6 +30,16 @@ from duetime.requests import (
 )
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
 from duetime.tenancy.group import Defaults
+from duetime.timer import (
+    DEFAULT_GROUP,
+    DEFAULT_TENANT,
+    DEFAULT_TIMEOUT,
+    Callback,
+    HttpCallback,
+    NatsCallback,
+    Spec,
+    Timer,
+)
 
 # Bytes by which a spec, as it is written, may be longer than the body that it came from.
 _MARGIN = 2048

@@ -17,9 +17,9 @@ from duetime.audit_line import AuditLine
 from duetime.batcher import Batcher
 from duetime.clock import Clock
 from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
-from duetime.model import LIGHTEST, Attempt, Timer
 from duetime.reads import Reads
 from duetime.stores import Change, Insert, Key, Page, Query, Store
+from duetime.timer import LIGHTEST, Attempt, Timer
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")

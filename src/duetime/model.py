@@ -1,4 +1,4 @@
-"""The timer, and every change that can happen to it, as pure functions ``Timer -> Timer``.
+"""Every change that can happen to a timer, as pure functions ``Timer -> Timer``.
 
 A change never touches a store: it takes the timer as it was read, checks that its status
 allows the change, and returns the timer as it should become, one version higher. A store then
@@ -8,22 +8,14 @@ writes it if, and only if, the stored version is still the one that was read.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-import msgspec
-from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace as _with
 
-from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import IllegalTransition
-from duetime.retry import SINGLE_ATTEMPT, RetryPolicy, delay_after
-
-DEFAULT_TENANT = "default"
-DEFAULT_GROUP = "default"
-DEFAULT_TIMEOUT: Millis = 30_000
+from duetime.retry import delay_after
+from duetime.timer import Attempt, Outcome, Progress, Spec, Status, Timer
 
 # How long a timer whose group is paused sleeps before somebody looks at it again. Resuming the
 # group wakes it; this is for the one that a node put to sleep which had not heard of that.
@@ -31,20 +23,6 @@ HOLD_FOR: Millis = 3_600_000
 
 # A timer whose attempts keep ending with their node gone is failed after this many.
 MAX_LOST = 10
-
-
-class Status(StrEnum):
-    """Where a timer is in its life."""
-
-    PENDING = "pending"
-    EXECUTING = "executing"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELED = "canceled"
-    PAUSED = "paused"
-
-
-FINISHED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
 
 # action -> status before -> the statuses that it may lead to. The code asks only what may be done
 # in a status; that nothing leads elsewhere is held by the tests.
@@ -81,196 +59,6 @@ TRANSITIONS: Mapping[str, Mapping[Status, frozenset[Status]]] = {
         Status.PAUSED: frozenset({Status.PENDING}),
     },
 }
-
-
-class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_defaults=True):
-    """An HTTP request to make. The payload is kept as the bytes that the user sent."""
-
-    url: str
-    method: str = "POST"
-    headers: dict[str, str] = {}
-    payload: Raw | UnsetType = UNSET
-    timeout: Millis = DEFAULT_TIMEOUT
-
-
-class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
-    """A NATS message to publish on ``topic``, or on ``topic.key`` where there is a key.
-
-    So far it is accepted only to be refused in words: there is no sender for it yet.
-    """
-
-    topic: str
-    key: str | None = None
-    headers: dict[str, str] = {}
-    payload: Raw | UnsetType = UNSET
-    jetstream: bool = False
-
-
-Callback: TypeAlias = HttpCallback | NatsCallback
-
-# What vouches for a callback: the headers of Standard Webhooks, or the plainer X-Timer-Signature.
-Signature: TypeAlias = Literal["webhook", "timer"]
-USUAL_SIGNATURES: tuple[Signature, ...] = ("webhook",)
-
-
-def callback_type(callback: Callback) -> str:
-    """The name by which users know a callback's kind: "http" or "nats"."""
-    return str(callback.__struct_config__.tag)
-
-
-class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """What the user asked for: everything about a timer that only the user changes."""
-
-    callback: Callback
-    name: str | None = None
-    tags: tuple[str, ...] = ()
-    metadata: Raw | UnsetType = UNSET
-    correlation_id: str
-    retry_policy: RetryPolicy = SINGLE_ATTEMPT
-    deadline: Millis | None = None  # after execute_at; no attempt starts later than that
-    retention: Millis | None = None  # how long it is kept when it has finished; None: as usual
-    response_bytes: int = 0  # of each answer, that are kept
-    signatures: tuple[Signature, ...] = USUAL_SIGNATURES
-
-    @property
-    def payload_size(self) -> int:
-        """How many bytes the callback carries."""
-        return _length(self.callback.payload)
-
-    @cached_property
-    def weight(self) -> int:
-        """How many bytes of it the user chose; the engine asks for it again and again."""
-        headers = sum(len(name) + len(value) for name, value in self.callback.headers.items())
-        return headers + _length(self.callback.payload) + _length(self.metadata)
-
-
-def _length(value: Raw | UnsetType) -> int:
-    return 0 if value is UNSET else len(value)
-
-
-class Kind(StrEnum):
-    """How an attempt ended."""
-
-    OK = "ok"
-    NETWORK = "network"  # refused, reset, unreachable
-    TIMEOUT = "timeout"
-    HTTP = "http"  # an answer that is not 2xx
-    TLS = "tls"
-    DNS = "dns"
-    EGRESS = "egress"  # the address may not be called
-    NATS = "nats"
-    LOST = "lost"  # its node stopped or died before the answer came
-    UNSENT = (
-        "unsent"  # nothing was sent: the claim had run out, no place was free, or its node stopped
-    )
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of an attempt, with a sentence that a person understands where it failed."""
-
-    kind: Kind
-    status_code: int | None = None
-    latency_ms: int | None = None
-    error: str | None = None
-    retryable: bool = False
-    retry_at: Millis | None = None  # the receiver asked not to be called before
-    response: str | None = None  # how the answer began, where that is kept
-
-    @property
-    def ok(self) -> bool:
-        return self.kind is Kind.OK
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the timer has come: everything that only the engine changes."""
-
-    occurrence: int = 1
-    attempt: int = 0  # the number of the newest attempt of this occurrence
-    failures: int = 0  # attempts that count against max_attempts
-    lost: int = 0  # attempts, in a row, whose outcome nobody knows
-    first_attempt_at: Millis | None = None
-    claimed_at: Millis | None = None
-    claimed_by: str | None = None
-    last_error: str | None = None
-    outcome: Outcome | None = None
-    held_since: Millis | None = None  # it fell due then, while its group was paused
-    action: str | None = None  # the last bulk action that changed it
-
-
-UNTRIED = Progress()
-
-
-class Timer(msgspec.Struct, frozen=True, kw_only=True):
-    """One timer, as one row."""
-
-    id: str
-    tenant: str
-    group: str
-    timer_id: str
-    version: int = 1
-    status: Status = Status.PENDING
-    execute_at: Millis
-    wake_at: Millis | None  # when somebody must look at it next; None: never
-    created_at: Millis
-    updated_at: Millis
-    executed_at: Millis | None = None
-    spec: Spec
-    progress: Progress = UNTRIED
-    fingerprint: str | None = None  # of the content it was created with, to know it again
-
-    @property
-    def shard(self) -> int:
-        return ids.shard_of(self.id)
-
-    @property
-    def weight(self) -> int:
-        """About how many bytes it takes in memory: what the user sent, and some for the rest."""
-        return LIGHTEST + self.spec.weight
-
-    @property
-    def drop_at(self) -> Millis | None:
-        """When it may be dropped, if it has finished and has a retention of its own."""
-        retention = self.spec.retention
-        if retention is None or self.status not in FINISHED:
-            return None
-        return self.updated_at + retention
-
-    @property
-    def webhook_id(self) -> str:
-        """The same in all attempts of one occurrence, so that a receiver can tell a repeat."""
-        return f"{self.id}-{self.progress.occurrence}"
-
-
-LIGHTEST = 2048
-
-
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a timer's execution log."""
-
-    timer: str
-    occurrence: int
-    attempt: int
-    node: str
-    started_at: Millis
-    finished_at: Millis
-    outcome: Outcome
-    next_at: Millis | None = None  # when the timer is tried again, if it is
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to a timer, kept until it has been told to the outside.
-
-    Nobody writes these yet: stores keep them, and a copy takes them along.
-    """
-
-    id: str  # made by ids.new_id with the timer's shard
-    type: str
-    tenant: str
-    group: str
-    timer: str
-    version: int
-    at: Millis
-    data: dict[str, Any] = {}
 
 
 def check(action: str, timer: Timer) -> None:

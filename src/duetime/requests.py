@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from duetime.clock import LATEST, Millis, from_datetime
 from duetime.durations import format_duration, parse_duration
 from duetime.errors import InvalidRequest
-from duetime.model import DEFAULT_GROUP, DEFAULT_TIMEOUT
+from duetime.timer import DEFAULT_GROUP, DEFAULT_TIMEOUT
 
 MOST_TAGS = 32
 # Bytes of one timer, whatever settings say. No store takes less: see tests/stores/test_largest.py.

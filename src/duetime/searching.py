@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from duetime import metadata as documents
 from duetime.clock import Millis
 from duetime.errors import InvalidRequest, UnsupportedQuery
-from duetime.model import Kind, Status, Timer
 from duetime.stores import Page, Query
+from duetime.timer import Kind, Status, Timer
 
 MOST_SEEN = 10_000  # timers that one search looks at
 MOST_PAGES = 20  # that are looked through for one timer, where a store has no index for it

@@ -32,7 +32,6 @@ from duetime.errors import (
 )
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
-from duetime.model import FINISHED, Attempt, Status, Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.searching import Filter, Part, search
@@ -46,6 +45,7 @@ from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.usage import Usages
 from duetime.tenancy.uses import Uses
+from duetime.timer import FINISHED, Attempt, Status, Timer
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20

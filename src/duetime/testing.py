@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from duetime.clock import Alarm, Millis
 from duetime.errors import StoreUnavailable
-from duetime.model import Callback, HttpCallback, Kind, Outcome, Timer
 from duetime.stores import Store
+from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 
 
 class FakeClock:

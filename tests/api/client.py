@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlencode
 from starlette.types import ASGIApp
 
 from duetime import model
-from duetime.model import Kind, Outcome, Timer
 from duetime.service import Service
 from duetime.stores import Change, Store
 from duetime.testing import FakeClock, RecordingSender
+from duetime.timer import Kind, Outcome, Timer
 
 KEY = "a-key-for-the-tests-of-the-api-of-duetime"
 NODE = "node-1"

@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 from tests.api.client import FAILED, OK, Api, timer_body
 from tests.api.seed import assert_has
 

@@ -14,7 +14,6 @@ from duetime.decoding import decode
 from duetime.drafts import Drafts
 from duetime.errors import Unavailable
 from duetime.ledger import CREATES, Limits
-from duetime.model import Timer
 from duetime.reads import LONGEST
 from duetime.requests import CreateTimer
 from duetime.searching import Filter, Part
@@ -23,6 +22,7 @@ from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
+from duetime.timer import Timer
 from tests.api.client import KEY, Answer, Api, call_app, timer_body
 from tests.api.conftest import MakeApi
 from tests.api.gated import BODY, GatedStore, assert_refused, seconds, started

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 from tests.api.client import Api, http_callback, timer_body
 
 pytestmark = pytest.mark.promise("roles-hold")

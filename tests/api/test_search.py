@@ -5,7 +5,7 @@ import json
 import pytest
 
 from duetime import searching
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 from tests.api.client import Api
 
 DNS = Outcome(kind=Kind.DNS, error="No such host: api.example.com")

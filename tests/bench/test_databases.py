@@ -8,10 +8,10 @@ from bench.bare import timers_per_second
 from bench.databases.mongodb import MongodbDatabases
 from bench.databases.postgres import WAYS, PostgresSchemas
 from bench.databases.sqlite import SqliteFiles
-from duetime.model import Status
 from duetime.stores import Query
 from duetime.stores.opening import open_store
 from duetime.stores.postgres.address import Address
+from duetime.timer import Status
 from tests.servers.postgres import postgres_value
 
 KINDS = ("sqlite", "postgres-18", "mongodb")

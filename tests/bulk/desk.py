@@ -9,11 +9,11 @@ from duetime.bulk import action as actions
 from duetime.bulk.action import Action
 from duetime.bulk.requests import CreateAction
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.service import Service
 from duetime.stores import Store
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.testing import FakeClock, RecordingSender
+from duetime.timer import Timer
 from tests.factories import insert, make_timer
 
 MOST_STEPS = 1_000

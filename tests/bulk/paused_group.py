@@ -5,11 +5,11 @@ from collections.abc import Callable
 import msgspec
 
 from duetime import model
-from duetime.model import Timer
 from duetime.stores import Change
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock
+from duetime.timer import Timer
 from tests.bulk.desk import Desk, stored
 from tests.factories import insert, make_spec, make_timer
 

@@ -7,12 +7,12 @@ import pytest
 from duetime import ids
 from duetime.bulk.clerk import LOOK_EVERY, SHORTEST_BREATH
 from duetime.errors import Conflict, NotFound
-from duetime.model import Status
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import CreateKey, PutGroup
 from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
+from duetime.timer import Status
 from tests.api.gated import GatedStore
 from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
 

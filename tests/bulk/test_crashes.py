@@ -10,11 +10,11 @@ import pytest
 
 from duetime import model
 from duetime.errors import StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Change
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, FlakyStore
+from duetime.timer import Status
 from tests.bulk.desk import Crash, CrashingStore, Desk, counts, put_timers, stored, under_way
 from tests.factories import claimed, insert, make_timer
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from duetime import model
 from duetime.bulk.emptying import LONGEST
 from duetime.errors import NotFound, Unavailable
-from duetime.model import Kind, Outcome, Status
 from duetime.requests import CreateTimer
 from duetime.retry import RetryPolicy
 from duetime.searching import MOST_PAGES
@@ -16,6 +15,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock
+from duetime.timer import Kind, Outcome, Status
 from tests.bulk.desk import Crash, CrashingStore, Desk, counts, put_timers, stored, under_way
 from tests.factories import insert, make_spec, make_timer
 

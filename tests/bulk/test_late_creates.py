@@ -14,7 +14,6 @@ import pytest
 from duetime import model
 from duetime.bulk.emptying import LONGEST
 from duetime.errors import Conflict, NotFound
-from duetime.model import Status, Timer
 from duetime.nodes import NODE_KIND, NodeRecord
 from duetime.requests import CreateTimer
 from duetime.service import Service
@@ -23,6 +22,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock, RecordingSender
+from duetime.timer import Status, Timer
 from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
 from tests.factories import insert, make_timer
 

@@ -5,12 +5,12 @@ import pytest
 from duetime.bulk import resuming
 from duetime.bulk.resuming import MOST_CANDIDATES
 from duetime.errors import Conflict, NotFound
-from duetime.model import Status
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
+from duetime.timer import Status
 from tests.bulk.desk import Crash, CrashingStore, Desk, counts, put_timers, stored, under_way
 from tests.bulk.paused_group import MINUTE, TIMERS, PausedGroup
 

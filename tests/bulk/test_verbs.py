@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import model
-from duetime.model import Status
 from duetime.stores import Change
+from duetime.timer import Status
 from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
 from tests.factories import claimed, completed, insert, make_spec, make_timer
 

@@ -7,11 +7,11 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock
+from duetime.timer import Kind, Outcome, Status, Timer
 from tests.bulk.desk import under_way
 from tests.engine.conftest import CLAIM_FOR, Node, running
 from tests.waiting import settle

@@ -11,10 +11,10 @@ import pytest
 from msgspec import Raw
 
 from duetime.cli import copier
-from duetime.model import HttpCallback, Status
 from duetime.moving.checksum import Tally
 from duetime.stores import Change
 from duetime.stores.opening import open_store
+from duetime.timer import HttpCallback, Status
 from tests.factories import insert, make_spec, make_timer, with_spec
 from tests.moving.houses import INHABITANTS, furnished, holdings, inhabited
 from tests.ports import free_port

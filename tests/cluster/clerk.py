@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from duetime.errors import StoreUnavailable, Unanswered
-from duetime.model import Status, Timer
 from duetime.stores import Change, Insert, Store
+from duetime.timer import Status, Timer
 from tests.factories import claimed, completed, make_timer
 from tests.waiting import eventually
 

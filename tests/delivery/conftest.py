@@ -10,7 +10,7 @@ import uvloop
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
-from duetime.model import USUAL_SIGNATURES, HttpCallback, Progress, Signature, Spec, Status, Timer
+from duetime.timer import USUAL_SIGNATURES, HttpCallback, Progress, Signature, Spec, Status, Timer
 from tests.delivery.receiver import Receiver
 
 MakeSender = Callable[..., HttpSender]

@@ -14,7 +14,7 @@ from duetime.delivery.answers import NoAnswer
 from duetime.delivery.connections import Connections
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
 from tests.waiting import until

@@ -16,7 +16,7 @@ from duetime.delivery import connections
 from duetime.delivery.connection import Connection
 from duetime.delivery.http import HttpSender
 from duetime.delivery.receiver import Receiver as Origin
-from duetime.model import Kind
+from duetime.timer import Kind
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
 from tests.ports import free_port

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from duetime.delivery.answers import Answers
 from duetime.delivery.excerpt import Excerpt
 from duetime.delivery.http import HttpSender
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
 

@@ -6,8 +6,8 @@ import pytest
 
 from duetime.delivery.http import HttpSender
 from duetime.delivery.resolver import Lookup
-from duetime.model import Kind
 from duetime.testing import FakeClock
+from duetime.timer import Kind
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from duetime.delivery.http import HttpSender
 from duetime.delivery.outcomes import LONGEST_WAIT, retry_at
-from duetime.model import Kind, NatsCallback, Outcome, Spec
 from duetime.testing import FakeClock
+from duetime.timer import Kind, NatsCallback, Outcome, Spec
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
 

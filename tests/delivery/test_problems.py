@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from duetime.delivery.http import HttpSender
-from duetime.model import HttpCallback, NatsCallback
+from duetime.timer import HttpCallback, NatsCallback
 
 URL = "https://receiver.example/hook"
 NOT_A_URL = "callback.url: must be an http or https URL"

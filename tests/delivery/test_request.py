@@ -9,8 +9,8 @@ from msgspec import UNSET, Raw, UnsetType
 from duetime import __version__
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret, sign
-from duetime.model import Kind, Signature
 from duetime.testing import FakeClock
+from duetime.timer import Kind, Signature
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver, Request
 

@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from duetime.delivery.http import HttpSender
-from duetime.model import Kind
+from duetime.timer import Kind
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import CERTIFICATES, Receiver
 

@@ -10,7 +10,6 @@ import pytest
 from duetime.engine import Engine
 from duetime.ids import ALL_SHARDS
 from duetime.layout import Layout
-from duetime.model import DEFAULT_GROUP, DEFAULT_TENANT, Timer
 from duetime.requests import CreateTimer
 from duetime.service import Service
 from duetime.stores import News
@@ -19,6 +18,7 @@ from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
+from duetime.timer import DEFAULT_GROUP, DEFAULT_TENANT, Timer
 from tests.waiting import settle
 
 CLAIM_FOR = 10_000

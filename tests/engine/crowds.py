@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from duetime.model import HttpCallback
+from duetime.timer import HttpCallback
 from tests.engine.conftest import Node
 from tests.factories import make_spec, make_timer
 

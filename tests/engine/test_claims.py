@@ -6,9 +6,9 @@ import pytest
 
 from duetime import model
 from duetime.errors import StoreError
-from duetime.model import Status, Timer
 from duetime.stores import Change
 from duetime.testing import FakeClock
+from duetime.timer import Status, Timer
 from tests.engine.conftest import CLAIM_FOR, Node, running
 from tests.waiting import settle
 

@@ -10,8 +10,8 @@ from duetime.engine.claim import Claim
 from duetime.engine.departures import Departures
 from duetime.engine.holds import Holds
 from duetime.engine.targets import LEAST_PLACES, MOST_AHEAD, Targets
-from duetime.model import Kind
 from duetime.testing import FakeClock
+from duetime.timer import Kind
 from tests.factories import make_timer
 from tests.waiting import settle
 

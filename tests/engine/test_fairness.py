@@ -9,10 +9,10 @@ from duetime import model
 from duetime.engine import agenda, targets
 from duetime.engine.agenda import MOST_BYTES
 from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES
-from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Insert
 from duetime.tenancy.caller import Caller
+from duetime.timer import Kind, Outcome, Status
 from tests.engine.conftest import Node
 from tests.engine.crowds import HANGING, HangingSender, heavy
 from tests.waiting import settle

@@ -11,10 +11,10 @@ from duetime.engine.claim import Claim
 from duetime.engine.committer import GATHER_FOR, Committer
 from duetime.engine.lease import Lease
 from duetime.errors import IllegalTransition
-from duetime.model import DEFAULT_TENANT, Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Change
 from duetime.tenancy.caller import OPERATOR
+from duetime.timer import DEFAULT_TENANT, Kind, Outcome, Status
 from tests.engine.conftest import CLAIM_FOR
 from tests.factories import claim_of, insert, make_timer
 from tests.waiting import settle

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from duetime.model import Status
 from duetime.nodes import NODE_KIND
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FlakyStore
+from duetime.timer import Status
 from tests.engine.conftest import DeafStore, Node
 from tests.waiting import settle
 

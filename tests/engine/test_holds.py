@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from duetime import model
-from duetime.model import HOLD_FOR, Kind, Outcome, Status
+from duetime.model import HOLD_FOR
 from duetime.stores import Change
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.obedience import LONGEST
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FlakyStore
+from duetime.timer import Kind, Outcome, Status
 from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, watch
 from tests.waiting import settle
 

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from duetime.engine import agenda
-from duetime.model import Kind, Status
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FlakyStore
+from duetime.timer import Kind, Status
 from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, watch
 from tests.waiting import settle
 

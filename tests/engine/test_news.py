@@ -10,12 +10,12 @@ import pytest
 from duetime.engine.herald import LARGEST, MOST_WAITING, Herald
 from duetime.engine.notices import IMMINENT
 from duetime.engine.reader import MOST_HEARD
-from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.stores import Waking
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FlakyStore
+from duetime.timer import Kind, Outcome, Status
 from tests.engine.conftest import DeafStore, Node, create_for, join
 from tests.factories import make_timer
 from tests.waiting import settle

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from duetime.engine.committer import Claim
 from duetime.errors import StoreError, StoreUnavailable
-from duetime.model import Kind, Outcome, Status
 from duetime.requests import UpdateTimer
 from duetime.tenancy.caller import OPERATOR
+from duetime.timer import Kind, Outcome, Status
 from tests.engine.conftest import CLAIM_FOR, Node
 from tests.factories import claimed, make_timer
 from tests.waiting import settle

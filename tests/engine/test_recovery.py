@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from duetime import model
-from duetime.model import MAX_LOST, Kind, Status
+from duetime.model import MAX_LOST
 from duetime.tenancy.caller import OPERATOR
+from duetime.timer import Kind, Status
 from tests.engine.conftest import CLAIM_FOR, Node
 from tests.waiting import settle
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from duetime.errors import NotFound
-from duetime.model import Status
+from duetime.timer import Status
 from tests.engine.conftest import Node
 from tests.waiting import settle
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from duetime.errors import StoreError
-from duetime.model import Status
+from duetime.timer import Status
 from tests.engine.conftest import Node, running
 from tests.waiting import settle
 

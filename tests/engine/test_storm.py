@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from duetime.engine import Engine, agenda, targets, turned_away
-from duetime.model import Status
 from duetime.service import Service
+from duetime.timer import Status
 from tests.engine.weather import (
     FastClock,
     Receivers,

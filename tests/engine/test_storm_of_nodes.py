@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from duetime.engine import Engine
-from duetime.model import Outcome, Status
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
+from duetime.timer import Outcome, Status
 from tests.engine.weather import (
     FastClock,
     Receivers,

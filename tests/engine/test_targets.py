@@ -4,7 +4,7 @@ import pytest
 
 from duetime.engine import targets
 from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
-from duetime.model import Kind
+from duetime.timer import Kind
 from tests.engine.crowds import heavy
 from tests.factories import make_timer
 

@@ -11,11 +11,11 @@ import msgspec
 
 from duetime.engine import Engine
 from duetime.errors import DuetimeError, StoreUnavailable
-from duetime.model import Kind, Outcome, Status, Timer
 from duetime.requests import CreateTimer, UpdateTimer
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
+from duetime.timer import Kind, Outcome, Status, Timer
 
 SPEED = 10
 OK = Outcome(kind=Kind.OK, status_code=200)

@@ -5,9 +5,9 @@ import asyncio
 from msgspec import Raw
 from msgspec.structs import replace
 
-from duetime.model import HttpCallback, Status
 from duetime.moving.copying import Copy
 from duetime.stores import Insert, Record
+from duetime.timer import HttpCallback, Status
 from tests.factories import (
     NOW,
     claimed,

@@ -6,9 +6,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from duetime.model import HttpCallback
 from duetime.moving.checksum import Tally
 from duetime.stores import Record
+from duetime.timer import HttpCallback
 from tests.factories import make_attempt, make_event, make_line, make_spec, make_timer
 
 TIMER = make_timer(spec=make_spec(metadata=Raw(b'{"a": 1}')))

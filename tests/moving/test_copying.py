@@ -5,10 +5,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime.errors import ConfigurationError, InUse, StoreError, StoreUnavailable
-from duetime.model import HttpCallback
 from duetime.moving import contents, copying
 from duetime.stores import Insert, Record
 from duetime.testing import FlakyStore
+from duetime.timer import HttpCallback
 from tests.factories import insert, make_event, make_spec, make_timer
 from tests.moving.houses import (
     INHABITANTS,

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from duetime import ids
 from duetime.errors import Conflict
-from duetime.model import FINISHED, Status
 from duetime.moving import copying
 from duetime.stores import Change, Insert, Record
+from duetime.timer import FINISHED, Status
 from tests.factories import NOW, insert, make_event, make_timer, with_spec
 from tests.moving.houses import Breaking, Listening, copied, furnished, log_of
 

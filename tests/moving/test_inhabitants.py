@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from duetime.errors import ConfigurationError, Conflict
-from duetime.model import Status
 from duetime.moving import contents, copying
 from duetime.moving.copying import LINES, Copy
 from duetime.stores import Insert, Record
 from duetime.testing import FlakyStore
+from duetime.timer import Status
 from tests.factories import NOW, make_line, make_spec, make_timer
 from tests.moving.houses import (
     INHABITANTS,

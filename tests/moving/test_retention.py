@@ -6,9 +6,9 @@ import pytest
 
 from duetime import ids
 from duetime.engine.janitor import Janitor
-from duetime.model import FINISHED
 from duetime.moving.copying import Copy
 from duetime.stores.opening import Options, open_store
+from duetime.timer import FINISHED
 from tests.moving.houses import Listening, copied, furnished, inhabited
 from tests.servers.dynamodb import ask
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from duetime import metadata, model
-from duetime.model import Kind, Outcome, Status, Timer
 from duetime.searching import Filter, Part, search
 from duetime.stores.memory import MemoryStore
+from duetime.timer import Kind, Outcome, Status, Timer
 from tests.factories import claimed, insert, make_spec, make_timer
 
 MOST_SEEN = 7  # so that pages end before they are full

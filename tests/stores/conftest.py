@@ -8,13 +8,13 @@ import asyncpg
 import pytest
 from asyncpg.transaction import Transaction
 
-from duetime.model import Timer
 from duetime.stores import Store
 from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import kind_of, open_store
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.sqlite.store import SqliteStore
+from duetime.timer import Timer
 from tests.servers.fixtures import FreshDatabase
 from tests.servers.kinds import KINDS, POSTGRES
 from tests.waiting import eventually

@@ -9,11 +9,11 @@ import msgspec
 
 from duetime.api.app import create_app
 from duetime.api.lists import write_cursor
-from duetime.model import Timer
 from duetime.nodes import EngineStatus, NodeRecord, NodeStatus
 from duetime.service import Service
 from duetime.stores import Store
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
+from duetime.timer import Timer
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
 
 NOW = 1_761_474_600_000

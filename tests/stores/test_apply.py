@@ -9,8 +9,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.model import HttpCallback, Status
 from duetime.stores import Change, Query
+from duetime.timer import HttpCallback, Status
 from tests.factories import (
     NOW,
     claim_of,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from duetime.model import Kind, Outcome
 from duetime.stores import Change
+from duetime.timer import Kind, Outcome
 from tests.factories import NOW, insert, make_attempt, make_timer, with_spec
 
 pytestmark = pytest.mark.promise("one-contract")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from duetime.model import Status
 from duetime.stores import Count
+from duetime.timer import Status
 from tests.factories import claim_of, insert, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")

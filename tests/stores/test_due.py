@@ -4,8 +4,8 @@ import pytest
 from msgspec import Raw
 
 from duetime import ids, model
-from duetime.model import HttpCallback
 from duetime.stores import Change, Due, Key, Waking
+from duetime.timer import HttpCallback
 from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")

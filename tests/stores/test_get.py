@@ -6,8 +6,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from duetime.model import HttpCallback
 from duetime.stores import Insert
+from duetime.timer import HttpCallback
 from tests.factories import claim_of, insert, key_of, make_spec, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")

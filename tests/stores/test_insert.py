@@ -6,10 +6,10 @@ import pytest
 from msgspec import Raw
 
 from duetime import ids
-from duetime.model import HttpCallback, NatsCallback, Outcome, Progress, Status
-from duetime.model import Kind as OutcomeKind
 from duetime.retry import RetryPolicy
 from duetime.stores import Insert
+from duetime.timer import HttpCallback, NatsCallback, Outcome, Progress, Status
+from duetime.timer import Kind as OutcomeKind
 from tests.factories import NOW, insert, key_of, make_attempt, make_event, make_spec, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")

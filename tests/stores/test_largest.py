@@ -6,7 +6,6 @@ import pytest
 
 from duetime.decoding import decode
 from duetime.errors import PayloadTooLarge
-from duetime.model import LIGHTEST
 from duetime.requests import LARGEST_BODY, MOST_TAGS, CreateTimer, UpdateTimer
 from duetime.service import Service
 from duetime.stores import Change, Insert
@@ -15,6 +14,7 @@ from duetime.stores.mongodb.documents import HEAVIEST, to_document
 from duetime.stores.mysql.writes import _FRAME, _Changed, _New
 from duetime.tenancy.caller import Caller
 from duetime.testing import FakeClock, RecordingSender
+from duetime.timer import LIGHTEST
 from tests.factories import claimed
 
 # What their makers' servers take unless told otherwise; MySQL's own takes 64 MiB.

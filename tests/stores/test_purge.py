@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.model import FINISHED, Status
 from duetime.stores import Change, Insert, Query
+from duetime.timer import FINISHED, Status
 from tests.factories import (
     NOW,
     claimed,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from duetime import ids
-from duetime.model import Status
 from duetime.stores import Change, Insert, Query
+from duetime.timer import Status
 from tests.factories import (
     NOW,
     claim_of,

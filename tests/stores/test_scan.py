@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from duetime.model import HttpCallback, Status
+from duetime.timer import HttpCallback, Status
 from tests.factories import NOW, completed, insert, make_spec, make_timer
 from tests.stores.conftest import scanned
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duetime.errors import UnsupportedQuery
-from duetime.model import Status, Timer
 from duetime.stores import Query, Store
+from duetime.timer import Status, Timer
 from tests.factories import NOW, insert, make_spec, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -38,3 +39,12 @@ def test_the_path_names_each_place_once():
     places = PLACE.findall(section("The path of one timer"))
     assert len(places) > 30
     assert sorted(set(places)) == sorted(places)
+
+
+def test_the_import_rules_know_every_room():
+    """A new file or folder belongs to the core, or the core must not know of it."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    core = next(rule for rule in rules["contracts"] if rule["name"].startswith("The core"))
+    found = (ROOT / "src" / "duetime").glob("[!_.]*")
+    rooms = {f"duetime.{path.stem}" for path in found if path.suffix in {"", ".py"}}
+    assert {*core["source_modules"], *core["forbidden_modules"]} == rooms

@@ -11,19 +11,9 @@ from msgspec.structs import replace
 
 from duetime import model
 from duetime.errors import IllegalTransition
-from duetime.model import (
-    FINISHED,
-    LIGHTEST,
-    MAX_LOST,
-    TRANSITIONS,
-    HttpCallback,
-    Kind,
-    Outcome,
-    Progress,
-    Status,
-    Timer,
-)
+from duetime.model import MAX_LOST, TRANSITIONS
 from duetime.retry import RetryPolicy
+from duetime.timer import FINISHED, LIGHTEST, HttpCallback, Kind, Outcome, Progress, Status, Timer
 from tests.factories import NODE, NOW, make_spec, make_timer
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"

@@ -12,7 +12,6 @@ from duetime.clock import LATEST, to_rfc3339
 from duetime.decoding import DEEPEST, check_bytes, decode, sentence
 from duetime.drafts import fingerprint, to_callback, to_retry_policy
 from duetime.errors import InvalidRequest
-from duetime.model import HttpCallback, NatsCallback
 from duetime.requests import (
     CreateTimer,
     HttpCallbackBody,
@@ -25,6 +24,7 @@ from duetime.requests import (
 )
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
 from duetime.tenancy.group import NO_DEFAULTS
+from duetime.timer import HttpCallback, NatsCallback
 
 BODY = b'{"delay":"1h","timer_id":"x","callback":{"type":"http","url":"https://e.com/"%s}%s}'
 

@@ -2,9 +2,9 @@
 
 from duetime.api.envelope import Reply
 from duetime.api.views import CanceledView, detail_view, view, without_payloads
-from duetime.model import Timer
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.role import Role
+from duetime.timer import Timer
 
 
 def shown(timer: Timer, message: str, status: int = 200) -> Reply:

@@ -14,7 +14,6 @@ from duetime.errors import (
     Unauthorized,
     Unavailable,
 )
-from duetime.model import DEFAULT_TENANT
 from duetime.requests import LONGEST_TEXT
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
@@ -22,6 +21,7 @@ from duetime.tenancy.caller import Caller
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import check_stays
 from duetime.tenancy.uses import Uses
+from duetime.timer import DEFAULT_TENANT
 
 Headers = list[tuple[bytes, bytes]]
 

@@ -11,11 +11,11 @@ from duetime import metadata
 from duetime.api.views import AttemptListView, TimerListView, attempt_view, view
 from duetime.decoding import check_depth
 from duetime.errors import InvalidRequest
-from duetime.model import Attempt, Kind, Status
 from duetime.requests import MOST_TAGS, GroupName, Tag, Text, Time, to_time
 from duetime.searching import MOST_PATHS, Filter, Part
 from duetime.stores import Page
 from duetime.tenancy.caller import Caller
+from duetime.timer import Attempt, Kind, Status
 
 PlaceT = TypeVar("PlaceT")
 _Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with

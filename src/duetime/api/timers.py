@@ -29,11 +29,11 @@ from duetime.api.views import (
 from duetime.creates import Answer
 from duetime.decoding import check_depth, decode
 from duetime.errors import DuetimeError, InvalidRequest, NotFound, PayloadTooLarge
-from duetime.model import Timer
 from duetime.requests import Batch, CreateTimer, UpdateTimer, check_key
 from duetime.service import Service
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.role import Role
+from duetime.timer import Timer
 
 
 class Timers:

@@ -8,10 +8,10 @@ from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
 from duetime.errors import InvalidRequest
-from duetime.model import DEFAULT_GROUP
 from duetime.requests import CreateTimer, check_group, check_key
 from duetime.service import Service
 from duetime.tenancy.role import Role
+from duetime.timer import DEFAULT_GROUP
 
 PATH = "/groups/{group}/timers/{timer_id:key}"
 

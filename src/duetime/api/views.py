@@ -8,7 +8,10 @@ from msgspec import UNSET, Meta, Raw
 
 from duetime.clock import to_rfc3339
 from duetime.durations import format_duration
-from duetime.model import (
+from duetime.retry import RetryPolicy
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
+from duetime.timer import (
     Attempt,
     Callback,
     Kind,
@@ -19,9 +22,6 @@ from duetime.model import (
     Timer,
     callback_type,
 )
-from duetime.retry import RetryPolicy
-from duetime.tenancy.caller import Caller
-from duetime.tenancy.role import Role
 
 Instant: TypeAlias = Annotated[
     str,

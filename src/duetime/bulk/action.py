@@ -10,12 +10,12 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from duetime.clock import Millis
-from duetime.model import Status, Timer
 from duetime.searching import Filter
 from duetime.stores import Record
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
 from duetime.tenancy.role import Role
+from duetime.timer import Status, Timer
 
 KIND = "action"  # of the records of those that are under way
 MOST_EXAMPLES = 5  # of what failed

@@ -20,12 +20,12 @@ from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
 from duetime.clock import Clock
 from duetime.drafts import Drafts
 from duetime.errors import Conflict, InvalidRequest, NotFound, PayloadTooLarge, Unavailable
-from duetime.model import DEFAULT_TENANT
 from duetime.searching import EVERYTHING, Filter
 from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.rules import Rules
+from duetime.timer import DEFAULT_TENANT
 
 MOST_UNDER_WAY = 20  # of one tenant; nodes that find the last place free at once both take it
 MOST_TRIES = 50  # to change a record that its clerk writes again and again

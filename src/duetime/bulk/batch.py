@@ -15,9 +15,9 @@ from duetime.errors import (
     InvalidRequest,
     PayloadTooLarge,
 )
-from duetime.model import Timer
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Store
+from duetime.timer import Timer
 
 MOST_TRIES = 5  # on timers that keep changing
 _LONGEST_ERROR = 200

@@ -27,11 +27,11 @@ from duetime.bulk.pages import Pages
 from duetime.bulk.sightings import Sightings
 from duetime.clock import Clock
 from duetime.errors import StoreError, UnsupportedQuery
-from duetime.model import Timer
 from duetime.searching import Part, search
 from duetime.stores import Record, Store
 from duetime.stores.portions import portions
 from duetime.tenancy.rules import Rules
+from duetime.timer import Timer
 
 log = logging.getLogger("duetime.bulk")
 

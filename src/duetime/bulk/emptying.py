@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from duetime.bulk.action import Action, Emptying, Tally
 from duetime.bulk.resuming import MARGIN
 from duetime.clock import Millis
-from duetime.model import Status, Timer
+from duetime.timer import Status, Timer
 
 LONGEST: Millis = 300_000  # since the first pass that has left something
 REST = 1.0  # seconds between two passes, if all that can be done is to wait

@@ -7,12 +7,12 @@ from duetime.bulk.actions import Actions
 from duetime.bulk.resuming import begun
 from duetime.clock import Clock
 from duetime.errors import Conflict, NotFound, Unavailable
-from duetime.model import DEFAULT_GROUP, Status
 from duetime.searching import EVERYTHING, Filter, has_any
 from duetime.stores import Query, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
+from duetime.timer import DEFAULT_GROUP, Status
 
 TO_COME = (Status.PENDING, Status.PAUSED, Status.EXECUTING)
 CANCELABLE = (Status.PENDING, Status.PAUSED)

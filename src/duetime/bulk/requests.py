@@ -11,9 +11,9 @@ from duetime.clock import Millis
 from duetime.decoding import decode
 from duetime.durations import parse_duration
 from duetime.errors import InvalidRequest
-from duetime.model import Kind, Status
 from duetime.requests import MOST_TAGS, GroupName, Tag, Text, Time, UpdateTimer, to_time
 from duetime.searching import EVERYTHING, MOST_PATHS, Filter
+from duetime.timer import Kind, Status
 
 MOST_GROUPS = 64
 LARGEST_FILTER = 16 * 1024  # bytes; it is kept in a record

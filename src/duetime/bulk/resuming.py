@@ -14,9 +14,9 @@ from duetime import model
 from duetime.bulk.action import Action, Candidate
 from duetime.clock import LATEST, Millis
 from duetime.errors import IllegalTransition
-from duetime.model import Status, Timer
 from duetime.searching import Filter
 from duetime.tenancy.group import NO_DEFAULTS, Group
+from duetime.timer import Status, Timer
 
 MARGIN: Millis = 5_000  # by how much the clock of another node may be ahead
 MOST_CANDIDATES = 20

@@ -8,7 +8,7 @@ from duetime.bulk.action import Action
 from duetime.bulk.resuming import let_go
 from duetime.clock import LATEST, Millis
 from duetime.errors import IllegalTransition, InvalidRequest
-from duetime.model import Status, Timer
+from duetime.timer import Status, Timer
 
 Become: TypeAlias = Callable[[Timer, Millis], Timer]
 

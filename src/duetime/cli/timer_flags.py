@@ -7,7 +7,7 @@ from duetime.cli.arguments import duration, metadata_pair
 from duetime.client.action_types import TimerFilter
 from duetime.client.types import Filters
 from duetime.errors import ConfigurationError
-from duetime.model import DEFAULT_GROUP, Status
+from duetime.timer import DEFAULT_GROUP, Status
 
 
 def add_which(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from duetime.client import Client, ServiceError, ServiceUnreachable
 from duetime.client.types import Filters, Timer
 from duetime.clock import SystemClock, to_rfc3339
 from duetime.durations import parse_duration
-from duetime.model import FINISHED
+from duetime.timer import FINISHED
 
 AnswerT = TypeVar("AnswerT")
 

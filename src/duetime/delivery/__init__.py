@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from duetime.model import Callback, Outcome, Timer
+from duetime.timer import Callback, Outcome, Timer
 
 
 class Sender(Protocol):

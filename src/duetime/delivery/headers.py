@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw
 from duetime import __version__
 from duetime.clock import Millis, to_rfc3339
 from duetime.delivery.signing import body_signatures, signatures
-from duetime.model import HttpCallback, Timer
+from duetime.timer import HttpCallback, Timer
 
 USER_AGENT = f"duetime/{__version__}"
 MOST_HEADERS = 64

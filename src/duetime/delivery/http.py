@@ -22,7 +22,7 @@ from duetime.delivery.opening import TlsFailed
 from duetime.delivery.problems import problem_of
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Lookup, Resolver, system_lookup
-from duetime.model import Callback, HttpCallback, Kind, Outcome, Timer
+from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from duetime.delivery.opening import TlsFailed
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Answer
 from duetime.durations import format_duration
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 
 LONGEST_WAIT: Millis = 7 * 86_400_000  # a receiver that asks for more is called after this
 

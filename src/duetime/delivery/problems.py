@@ -11,7 +11,7 @@ from pyreqwest.http import Url
 
 from duetime.delivery import headers
 from duetime.delivery.receiver import Receiver
-from duetime.model import HttpCallback
+from duetime.timer import HttpCallback
 
 LONGEST_URL = 2048
 SHORTEST_TIMEOUT = 1

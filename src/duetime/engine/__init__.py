@@ -28,11 +28,11 @@ from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
-from duetime.model import Timer
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.stores import News, Store
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
+from duetime.timer import Timer
 
 log = logging.getLogger("duetime.engine")
 

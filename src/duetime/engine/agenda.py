@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import count
 
 from duetime.clock import Millis
-from duetime.model import Timer
+from duetime.timer import Timer
 
 LATE: Millis = 1_000  # later than this when it is found: it belongs to the backlog
 CAPACITY = 20_000  # timers in a lane: many pages of the reader's, so that it seldom finds no room

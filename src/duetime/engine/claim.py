@@ -4,7 +4,7 @@ import msgspec
 
 from duetime.clock import Millis
 from duetime.engine.lease import Lease
-from duetime.model import Outcome, Status, Timer
+from duetime.timer import Outcome, Status, Timer
 
 
 class Claim(msgspec.Struct):

@@ -15,8 +15,8 @@ from duetime.clock import Clock, Millis, sleep
 from duetime.engine.claim import Claim
 from duetime.engine.members import Members
 from duetime.errors import StoreError
-from duetime.model import Kind, Outcome, Timer
 from duetime.stores import Change, Store
+from duetime.timer import Kind, Outcome, Timer
 
 log = logging.getLogger("duetime.engine")
 

@@ -14,7 +14,7 @@ from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
 from duetime.engine.holds import Holds
 from duetime.engine.targets import Targets
-from duetime.model import Kind, Outcome
+from duetime.timer import Kind, Outcome
 
 log = logging.getLogger("duetime.engine")
 

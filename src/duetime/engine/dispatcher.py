@@ -17,8 +17,8 @@ from duetime.engine.departures import Departures
 from duetime.engine.holds import Holds
 from duetime.engine.members import Members
 from duetime.engine.targets import Targets
-from duetime.model import Kind, Outcome, Status, Timer
 from duetime.stores import Change, Store
+from duetime.timer import Kind, Outcome, Status, Timer
 
 # The wall clock may be set: never sleep longer than this on what it said.
 LONGEST_SLEEP = 1.0

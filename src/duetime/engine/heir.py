@@ -13,9 +13,9 @@ from duetime.clock import Clock, Millis
 from duetime.engine.agenda import Agenda
 from duetime.engine.members import Members
 from duetime.engine.reader import PAGE, PORTION
-from duetime.model import Status, Timer
 from duetime.stores import Due, Store
 from duetime.stores.portions import portions
+from duetime.timer import Status, Timer
 
 IDLE = 60.0
 

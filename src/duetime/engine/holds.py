@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from duetime.clock import Millis
-from duetime.model import HOLD_FOR, Timer
+from duetime.model import HOLD_FOR
 from duetime.tenancy.rules import Rules
+from duetime.timer import Timer
 
 # While a group is being resumed: whatever its action has not met is looked at again soon.
 HOLD_BRIEFLY: Millis = 5_000

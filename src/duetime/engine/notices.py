@@ -11,8 +11,8 @@ from duetime.engine.agenda import Agenda
 from duetime.engine.herald import Herald
 from duetime.engine.members import Members
 from duetime.engine.reader import Reader
-from duetime.model import Timer
 from duetime.stores import Waking
+from duetime.timer import Timer
 
 # A timer that is due so soon is started by the node that wrote it: passing it on takes longer.
 IMMINENT: Millis = 20

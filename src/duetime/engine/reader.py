@@ -19,9 +19,9 @@ from duetime.engine.herald import Herald
 from duetime.engine.members import Members
 from duetime.engine.targets import Targets
 from duetime.errors import StoreError
-from duetime.model import Timer
 from duetime.stores import Due, Store, Waking
 from duetime.stores.portions import portions
+from duetime.timer import Timer
 
 # Behind every timer that wakes at its time: no id sorts after this.
 LAST_ID = "~"

@@ -20,8 +20,8 @@ from collections.abc import Callable
 
 from duetime.clock import Millis
 from duetime.engine.turned_away import TurnedAway
-from duetime.model import Kind, Timer
 from duetime.stores import Waking
+from duetime.timer import Kind, Timer
 
 # How many times the places of a receiver may be claimed ahead.
 MOST_AHEAD = 3

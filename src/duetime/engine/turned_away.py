@@ -6,8 +6,8 @@ called back, in turn, when the queue has room.
 
 from collections.abc import Callable
 
-from duetime.model import Timer
 from duetime.stores import Waking
+from duetime.timer import Timer
 
 MOST_AWAY = 100_000  # timers remembered: a few hundred bytes each
 

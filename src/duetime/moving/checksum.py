@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from duetime.audit_line import AuditLine
-from duetime.model import Attempt, Event, Timer
 from duetime.stores import Record
+from duetime.timer import Attempt, Event, Timer
 
 _BYTES = 16
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from duetime import ids
 from duetime.audit_line import AuditLine
-from duetime.model import DEFAULT_TENANT, Attempt, Event, Timer
 from duetime.moving.checksum import Tally
 from duetime.moving.patience import Patience
 from duetime.stores import Record, Store
+from duetime.timer import DEFAULT_TENANT, Attempt, Event, Timer
 
 # The kinds of records that move with the timers: how these are laid out, whose they are, and the
 # actions under way, which go on where they have moved to. Those of nodes do not move, nor what a

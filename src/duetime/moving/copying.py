@@ -12,7 +12,6 @@ from typing import Protocol
 from duetime.audit_line import AuditLine
 from duetime.clock import Clock, Millis
 from duetime.errors import ConfigurationError, Conflict, InUse, StoreError
-from duetime.model import Event
 from duetime.moving.checksum import Tally
 from duetime.moving.contents import Contents, TimerWithLog
 from duetime.moving.differences import FROM, TO, Expiry, differences
@@ -21,6 +20,7 @@ from duetime.moving.patience import Patience
 from duetime.moving.stillness import Stillness
 from duetime.stores import Insert, Store
 from duetime.stores.portions import portions
+from duetime.timer import Event
 
 NOTE_EVERY = 1.0  # seconds after which it is written down how far the copy has come
 MOST_EVENTS = 200_000  # they are kept in memory until their timers come along

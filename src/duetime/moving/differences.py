@@ -13,8 +13,8 @@ from typing import NamedTuple
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import FINISHED, Event, Timer
 from duetime.moving.contents import Contents, TimerWithLog
+from duetime.timer import FINISHED, Event, Timer
 
 FROM, TO = "FROM", "TO"  # what users call the two sides
 

@@ -31,7 +31,7 @@ import msgspec
 
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
+from duetime.timer import Attempt, Event, Status, Timer
 
 if TYPE_CHECKING:
     from duetime.stores.traits import Traits

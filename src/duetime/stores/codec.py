@@ -14,16 +14,7 @@ from msgspec import Raw
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import (
-    UNTRIED,
-    Attempt,
-    Event,
-    Outcome,
-    Progress,
-    Spec,
-    Status,
-    Timer,
-)
+from duetime.timer import UNTRIED, Attempt, Event, Outcome, Progress, Spec, Status, Timer
 
 # The columns of a row by which it is read back; ``progress`` and ``spec`` follow as JSON.
 SCALARS = (

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.stores import Insert, Key
+from duetime.timer import Timer
 
 Placed: TypeAlias = tuple[int, Insert]  # an insert, and its place in the batch
 

@@ -1,7 +1,7 @@
 """Matching: whether a timer is what a search looks for, for stores that look themselves."""
 
-from duetime.model import Timer
 from duetime.stores import Query
+from duetime.timer import Timer
 
 
 def matches(timer: Timer, query: Query) -> bool:

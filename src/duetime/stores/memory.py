@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import FINISHED, Attempt, Event, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.matching import matches
 from duetime.stores.traits import Traits
+from duetime.timer import FINISHED, Attempt, Event, Timer
 
 TRAITS = Traits(engine="memory", nodes="one process", passes_news=True)
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from duetime import ids
 from duetime.clock import Millis
 from duetime.errors import UnsupportedQuery
-from duetime.model import Timer
 from duetime.stores import Page, Query
 from duetime.stores.matching import matches
+from duetime.timer import Timer
 
 MOST_SEEN = 10_000  # timers that one search looks at
 _LONGEST = 200  # timers that are read of a shard at once

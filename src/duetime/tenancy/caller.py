@@ -3,8 +3,8 @@
 import msgspec
 
 from duetime.errors import Forbidden
-from duetime.model import DEFAULT_TENANT, Timer
 from duetime.tenancy.role import Role
+from duetime.timer import DEFAULT_TENANT, Timer
 
 
 class Caller(msgspec.Struct, frozen=True):

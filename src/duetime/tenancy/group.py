@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from duetime.clock import Millis
-from duetime.model import USUAL_SIGNATURES, Signature, Status, Timer
 from duetime.retry import RetryPolicy
 from duetime.tenancy.quotas import UNLIMITED, Quotas
+from duetime.timer import USUAL_SIGNATURES, Signature, Status, Timer
 
 KIND = "group"
 

@@ -12,7 +12,6 @@ from duetime.drafts import to_retry_policy
 from duetime.durations import format_duration
 from duetime.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from duetime.layout import Layout
-from duetime.model import DEFAULT_GROUP, HttpCallback
 from duetime.requests import SHORTEST_RETENTION, to_millis
 from duetime.searching import has_any
 from duetime.stores import Key, Query, Store
@@ -22,6 +21,7 @@ from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.tenants import changed_quotas
+from duetime.timer import DEFAULT_GROUP, HttpCallback
 
 MOST_GROUPS = 1_000  # of one tenant
 MOST_NAMES = 10 * MOST_GROUPS  # with those of deleted ones, which keep their number of shards

@@ -14,7 +14,6 @@ from random import random
 
 from duetime.clock import Clock
 from duetime.errors import Forbidden, TooManyRequests
-from duetime.model import FINISHED, Timer
 from duetime.nodes import NodeRecord
 from duetime.stores import Store
 from duetime.tenancy.bucket import Bucket
@@ -22,6 +21,7 @@ from duetime.tenancy.group import name_of
 from duetime.tenancy.quotas import UNLIMITED, Quotas, whose
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.waiting import MOST_TOLD, Waiting
+from duetime.timer import FINISHED, Timer
 
 # Of each limit, this part is shared evenly, so that a node of which nothing was asked so far can
 # begin; the rest goes by what is asked of each.

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import UNSET, Meta, UnsetType
 
 from duetime.ids import SHARDS
-from duetime.model import Signature
 from duetime.requests import (
     GROUP_NAME,
     Body,
@@ -17,6 +16,7 @@ from duetime.requests import (
     Time,
 )
 from duetime.tenancy.group import OnResume
+from duetime.timer import Signature
 
 LONGEST_TENANT = 64
 MOST_RESPONSE_BYTES = 16 * 1024

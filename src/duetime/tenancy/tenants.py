@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from duetime.auditing import Audit
 from duetime.clock import Clock, Millis
 from duetime.errors import Conflict, DuetimeError, NotFound, StoreError, Unavailable
-from duetime.model import DEFAULT_TENANT, FINISHED
 from duetime.stores import Store
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
@@ -19,6 +18,7 @@ from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.tenant import Tenant
+from duetime.timer import DEFAULT_TENANT, FINISHED
 
 
 class Tenants:

@@ -5,12 +5,12 @@ from collections import Counter
 import msgspec
 
 from duetime.clock import Clock, Millis
-from duetime.model import FINISHED
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import name_of
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.quotas import UNLIMITED, Quotas, tenant_in
 from duetime.tenancy.rules import Rules
+from duetime.timer import FINISHED
 
 
 class GroupUsage(msgspec.Struct, frozen=True, kw_only=True):

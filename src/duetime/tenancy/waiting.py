@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from duetime.clock import Clock, time_limit
 from duetime.errors import StoreUnavailable, TooManyRequests, Unavailable
-from duetime.model import FINISHED
 from duetime.nodes import NodeRecord
 from duetime.stores import Store
 from duetime.tenancy.quotas import UNLIMITED, tenant_in, whose
 from duetime.tenancy.rules import Rules
+from duetime.timer import FINISHED
 
 # Timers are counted anew after so many seconds, and not before so many times what counting took.
 COUNT_EVERY = 10.0

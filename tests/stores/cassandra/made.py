@@ -1,8 +1,8 @@
 """Timers of one shard, and what makes them fire."""
 
 from duetime import model
-from duetime.model import Kind, Outcome
 from duetime.stores import Change
+from duetime.timer import Kind, Outcome
 from tests.factories import NODE, make_timer
 
 SHARD = 5

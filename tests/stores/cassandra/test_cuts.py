@@ -9,10 +9,10 @@ import cassandra
 import pytest
 
 from duetime import ids, model
-from duetime.model import Status
 from duetime.stores import Change, Due, Insert, Query, Waking
 from duetime.stores.cassandra import rounds, stretch
 from duetime.stores.cassandra.rows import DUE
+from duetime.timer import Status
 from tests.factories import NOW, insert, make_event, make_timer
 from tests.stores.cassandra.made import SHARD, at, fire
 from tests.stores.conftest import scanned

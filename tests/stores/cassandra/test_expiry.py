@@ -5,9 +5,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.model import HttpCallback, Kind, Outcome
 from duetime.stores import Change, Count, Insert, Query
 from duetime.stores.cassandra import reads, writes
+from duetime.timer import HttpCallback, Kind, Outcome, Progress, Status
 from tests.factories import (
     NOW,
     claimed,
@@ -115,7 +115,7 @@ async def test_a_retention_of_its_own(cassandra_url, open_store, somebody, usual
 async def test_one_that_moves_in_with_a_retention_of_its_own(cassandra, somebody):
     """It ends by itself, with its log, though there is no other retention."""
     spec = make_spec(retention=DAY)
-    timer = make_timer(status=model.Status.FAILED, wake_at=None, spec=spec)
+    timer = make_timer(status=Status.FAILED, wake_at=None, spec=spec)
     assert await cassandra.insert([Insert(timer, attempts=(make_attempt(timer),))]) == [None]
     lives = lifetimes(somebody, timer)
     assert lives.keys() == {0, 1, 4, 7}
@@ -125,7 +125,7 @@ async def test_one_that_moves_in_with_a_retention_of_its_own(cassandra, somebody
 async def test_what_has_ended_is_gone_and_its_key_is_free(cassandra_url, open_store):
     """After its time, a timer is as if it had never been."""
     store = await open_store(cassandra_url, retention=1)  # a second, as short as it gets
-    timer = make_timer(status=model.Status.COMPLETED, wake_at=None)
+    timer = make_timer(status=Status.COMPLETED, wake_at=None)
     await insert(store, timer)
 
     async def is_gone():
@@ -140,7 +140,7 @@ async def test_what_has_ended_is_gone_and_its_key_is_free(cassandra_url, open_st
 async def test_what_ended_before_there_was_a_retention_is_purged(cassandra_url, open_store):
     """A retention that is set later holds for what has ended by then, too."""
     without = await open_store(cassandra_url)
-    timer = make_timer(status=model.Status.COMPLETED, wake_at=None)
+    timer = make_timer(status=Status.COMPLETED, wake_at=None)
     await insert(without, timer)
     store = await open_store(cassandra_url, retention=DAY)
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 1
@@ -212,7 +212,7 @@ async def test_a_log_of_many_lines_gets_its_time_to_live_in_parts(
     monkeypatch.setattr(reads, "_LINES_AT_ONCE", 4)
     monkeypatch.setattr(writes, "_MOST_LINES", 7)
     store = await open_store(cassandra_url, retention=DAY)
-    timer = replace(make_timer(), progress=model.Progress(attempt=10))
+    timer = replace(make_timer(), progress=Progress(attempt=10))
     log = tuple(make_attempt(timer, attempt=number) for number in range(1, 11))
     assert await store.insert([Insert(timer, attempts=log)]) == [None]
     ended = model.cancel(timer, NOW)
@@ -231,7 +231,7 @@ async def test_a_long_log_is_purged_with_its_timer(cassandra_url, open_store, so
     """However many attempts there were, nothing is left behind, and another's log stays."""
     store = await open_store(cassandra_url)
     ended, other = (
-        make_timer(status=model.Status.COMPLETED, wake_at=None, updated_at=at, shard=3)
+        make_timer(status=Status.COMPLETED, wake_at=None, updated_at=at, shard=3)
         for at in (NOW, NOW + 2)
     )
     log = tuple(make_attempt(ended, attempt=number) for number in range(1, 10_201))
@@ -250,10 +250,10 @@ async def test_a_purge_does_not_read_what_timers_carry(cassandra_url, open_store
     Nor does a count.
     """
     store = await open_store(cassandra_url)
-    timers = [make_timer(status=model.Status.COMPLETED, wake_at=None) for _ in range(3)]
+    timers = [make_timer(status=Status.COMPLETED, wake_at=None) for _ in range(3)]
     await insert(store, *timers)
     asked = statements_of(store)
-    assert await store.count("default") == [Count("default", model.Status.COMPLETED, 3)]
+    assert await store.count("default") == [Count("default", Status.COMPLETED, 3)]
     assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == 3
     assert asked
     assert not [statement for statement in asked if "spec" in statement or "heavy" in statement]

@@ -2,11 +2,12 @@
 
 import pytest
 
-from duetime import ids, model
+from duetime import ids
 from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import fence, floors
 from duetime.stores.cassandra.pieces import Ground, Shelving
 from duetime.stores.cassandra.rows import BEGINNING, DUE, LATE
+from duetime.timer import Status
 from tests.factories import NOW, claimed, completed, insert, make_event, make_timer
 from tests.stores.cassandra.made import SHARD, at, fire
 from tests.waiting import eventually
@@ -178,7 +179,7 @@ async def test_more_dead_lines_than_a_read_may_meet(own_server, open_store):
 
 async def test_only_lines_of_what_is_due_make_the_floor_rise(cassandra):
     """Events that were told and timers that were purged leave nothing dead in its way."""
-    ended = make_timer(shard=SHARD, status=model.Status.COMPLETED, wake_at=None)
+    ended = make_timer(shard=SHARD, status=Status.COMPLETED, wake_at=None)
     timer = at(NOW + 1_000)
     events = [make_event(timer) for _ in range(3)]
     await cassandra.insert([Insert(timer, tuple(events)), Insert(ended)])

@@ -7,10 +7,10 @@ from msgspec import Raw
 
 from duetime import model
 from duetime.errors import StoreUnavailable
-from duetime.model import HttpCallback
 from duetime.stores import Change, Insert, Query
 from duetime.stores.cassandra import lane as lanes
 from duetime.stores.cassandra.crowd import Crowd
+from duetime.timer import HttpCallback
 from tests.factories import claim_of, claimed, insert, make_attempt, make_spec, make_timer
 from tests.waiting import eventually
 

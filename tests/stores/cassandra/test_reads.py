@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from duetime.model import HttpCallback
+from duetime.timer import HttpCallback
 from tests.factories import insert, make_spec, make_timer
 
 

@@ -4,8 +4,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import model
-from duetime.model import HttpCallback, Kind, Outcome
 from duetime.stores import Change
+from duetime.timer import HttpCallback, Kind, Outcome
 from tests.factories import NOW, claim_of, make_spec, make_timer
 from tests.servers.dynamodb import ask
 

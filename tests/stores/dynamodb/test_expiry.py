@@ -7,6 +7,7 @@ from duetime import ids, model
 from duetime.stores import Change, Insert, Query
 from duetime.stores.dynamodb import items
 from duetime.stores.dynamodb.errors import Refused
+from duetime.timer import Status
 from tests.factories import NOW, insert, key_of, make_attempt, make_timer
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.conftest import RETENTION
@@ -61,7 +62,7 @@ async def test_without_a_retention_nothing_is_dropped(dynamodb, dynamodb_url):
 
 async def test_a_finished_timer_that_moves_in_is_dropped_too(dropping, dynamodb_url):
     """One that comes from another store, finished, has not much longer to live."""
-    timer = make_timer(status=model.Status.CANCELED, wake_at=None)
+    timer = make_timer(status=Status.CANCELED, wake_at=None)
     await insert(dropping, replace(timer, updated_at=NOW + 50))
     assert await expiries(dynamodb_url) == [DROPPED_AT, LATER]
 
@@ -135,7 +136,7 @@ async def test_a_retention_of_its_own_needs_no_other(dynamodb, dynamodb_url):
 
 async def test_one_that_moves_in_with_a_retention_of_its_own(dynamodb, dynamodb_url):
     """It is dated too, and its log, though there is no other retention."""
-    timer = timer_of(status=model.Status.FAILED, wake_at=None, updated_at=NOW + 50)
+    timer = timer_of(status=Status.FAILED, wake_at=None, updated_at=NOW + 50)
     timer = with_retention(timer, RETENTION)
     line = make_attempt(timer, finished_at=NOW + 50)
     assert await dynamodb.insert([Insert(timer, attempts=(line,))]) == [None]

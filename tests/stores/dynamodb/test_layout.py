@@ -8,6 +8,7 @@ from duetime.stores import Change, Insert
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
 from duetime.stores.dynamodb.store import DynamoStore
+from duetime.timer import Status
 from tests.factories import NOW, claim_of, insert, key_of, make_attempt, make_timer
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.made import everything, finish_of, left, timer_of
@@ -129,7 +130,7 @@ async def test_a_key_in_the_form_of_an_id(dynamodb):
 async def test_the_heaviest(dynamodb, dynamodb_url):
     """A body of 8 MiB, of characters of three bytes, comes back as it was, and is purged whole."""
     payload = ('"' + "€" * (8 * 1024 * 1024 // 3) + '"').encode()
-    timer = timer_of(payload, status=model.Status.COMPLETED, wake_at=None)
+    timer = timer_of(payload, status=Status.COMPLETED, wake_at=None)
     await insert(dynamodb, timer)
     assert await dynamodb.get([timer.id]) == [timer]
     assert await dynamodb.purge(ids.ALL_SHARDS, NOW * 2, 10) == 1

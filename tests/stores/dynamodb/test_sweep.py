@@ -3,11 +3,11 @@
 from msgspec.structs import replace
 
 from duetime import model
-from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.dynamodb import items
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
+from duetime.timer import Status
 from tests.factories import NOW, claim_of, insert, make_attempt
 from tests.stores.dynamodb.conftest import RETENTION, Asked
 from tests.stores.dynamodb.made import HEAVY, expiries, finish_of, fired, left, timer_of

@@ -6,7 +6,6 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Insert
 from duetime.stores.dynamodb import sweep
 from duetime.stores.dynamodb.address import Address
@@ -14,6 +13,7 @@ from duetime.stores.dynamodb.calls import _LONGEST_PAUSE
 from duetime.stores.dynamodb.store import SWEEP_WITHIN, DynamoStore
 from duetime.stores.dynamodb.table import definition
 from duetime.testing import FakeClock
+from duetime.timer import Status
 from tests.factories import NOW, insert, make_attempt
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.conftest import RETENTION, Asked

@@ -6,12 +6,12 @@ import json
 import pytest
 
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Count
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.store import DynamoStore
 from duetime.stores.dynamodb.table import Table, definition
 from duetime.stores.dynamodb.wire import Wire
+from duetime.timer import Status
 from tests.factories import claim_of, claimed
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.impostor import impostor, refusal

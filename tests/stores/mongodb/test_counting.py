@@ -2,9 +2,9 @@
 
 import pytest
 
-from duetime.model import Status
 from duetime.stores import Count
 from duetime.stores.mongodb import counting
+from duetime.timer import Status
 from tests.factories import insert, make_timer
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import HttpCallback
 from duetime.stores import Change, Insert, Record
 from duetime.stores.mongodb.documents import HEAVIEST, bound, first_id, from_id, to_id
+from duetime.timer import HttpCallback
 from tests.factories import NOW, claimed, insert, make_attempt, make_spec, make_timer
 
 LARGE = 2**40

@@ -6,10 +6,10 @@ from pymongo.errors import AutoReconnect
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.mongodb import writes
 from duetime.stores.mongodb.documents import to_id
+from duetime.timer import Status
 from tests.factories import NOW, claim_of, insert, make_attempt, make_timer
 
 

@@ -7,7 +7,6 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from duetime import ids
-from duetime.model import Status
 from duetime.stores import Due, Insert, Query
 from duetime.stores.mongodb.address import Address
 from duetime.stores.mongodb.connection import database_of
@@ -19,6 +18,7 @@ from duetime.stores.mongodb.purging import outlived, usual
 from duetime.stores.mongodb.reads import _by_key, stretches, waking
 from duetime.stores.mongodb.schema import DUE, LINES
 from duetime.stores.opening import open_store
+from duetime.timer import Status
 from tests.factories import NOW, key_of, make_line, make_spec, make_timer
 
 ROWS = 3_000

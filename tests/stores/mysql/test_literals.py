@@ -7,9 +7,9 @@ from msgspec import Raw
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import HttpCallback
 from duetime.stores import Change, Insert, Query, Record
 from duetime.stores.mysql import literals
+from duetime.timer import HttpCallback
 from tests.factories import (
     NOW,
     claimed,

@@ -6,9 +6,9 @@ import pytest
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.mysql import statements
+from duetime.timer import Status
 from tests.factories import (
     NOW,
     claim_of,

@@ -6,13 +6,13 @@ import json
 import pytest
 
 from duetime import ids
-from duetime.model import Status
 from duetime.stores import Due, Query
 from duetime.stores.mysql import audit, counts, drops, reads, searches, statements
 from duetime.stores.mysql.address import Address
 from duetime.stores.mysql.dialect import MYSQL as MYSQL_ITSELF
 from duetime.stores.mysql.session import connect
 from duetime.stores.opening import open_store
+from duetime.timer import Status
 from tests.factories import NOW
 from tests.servers.kinds import KINDS, MYSQL
 from tests.servers.mysql import rows, session

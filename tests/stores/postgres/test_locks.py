@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from duetime import ids, model
+from duetime import ids
 from duetime.errors import StoreUnavailable
 from duetime.stores import Change
+from duetime.timer import Status
 from tests.factories import (
     NOW,
     claim_of,
@@ -79,7 +80,7 @@ async def test_purging_leaves_what_somebody_is_changing(postgres, session):
     await transaction.commit()
     assert await postgres.purge(ids.ALL_SHARDS, NOW + 1, 10) == 0
     [kept] = await postgres.get([timers[0].id])
-    assert kept.status is model.Status.PENDING
+    assert kept.status is Status.PENDING
 
 
 async def test_a_statement_that_is_cut_off_before_its_commit(postgres, session):

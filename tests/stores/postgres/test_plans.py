@@ -9,13 +9,13 @@ import asyncpg
 import pytest
 
 from duetime import ids
-from duetime.model import Status
 from duetime.stores import Query
 from duetime.stores.codec import shard_set
 from duetime.stores.opening import open_store
 from duetime.stores.postgres import session, statements
 from duetime.stores.postgres.reads import Reads
 from duetime.stores.postgres.writes import Writes
+from duetime.timer import Status
 from tests.factories import NOW
 from tests.servers.kinds import POSTGRES
 

@@ -8,7 +8,6 @@ import pytest
 
 from duetime import ids, model
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Change, Insert, News, Query, Record, Waking
 from duetime.stores.postgres import store as store_module
 from duetime.stores.postgres.address import Address
@@ -17,6 +16,7 @@ from duetime.stores.postgres.schema import migrate
 from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import Migration, migrations
+from duetime.timer import Status
 from tests.factories import (
     NOW,
     claim_of,

@@ -10,11 +10,11 @@ from redis.exceptions import BusyLoadingError, ReadOnlyError, ResponseError
 
 from duetime import ids
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.model import HttpCallback
 from duetime.stores import Change, Insert, Key, News, Record
 from duetime.stores.opening import open_store
 from duetime.stores.redis import store as stores
 from duetime.stores.redis.errors import is_answer, meaning
+from duetime.timer import HttpCallback
 from tests.factories import NOW, claim_of, completed, insert, make_spec, make_timer
 from tests.ports import free_port
 from tests.servers.certificates import AUTHORITY

@@ -3,9 +3,9 @@
 import pytest
 
 from duetime import ids, model
-from duetime.model import Status
 from duetime.stores import Change, Insert
 from duetime.stores.redis import store as module
+from duetime.timer import Status
 from tests.factories import (
     NOW,
     claimed,

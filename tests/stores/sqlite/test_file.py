@@ -10,12 +10,12 @@ import pytest
 
 from duetime import ids, model
 from duetime.errors import ConfigurationError, StoreUnavailable
-from duetime.model import Status
 from duetime.stores import Change
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.schema import Migration, migrations
 from duetime.stores.sqlite import file
 from duetime.stores.sqlite.store import SqliteStore
+from duetime.timer import Status
 from tests.factories import NOW, claim_of, insert, make_timer, with_spec
 
 KNOWN = migrations("sqlite")

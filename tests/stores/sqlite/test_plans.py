@@ -5,9 +5,9 @@ import sqlite3
 import pytest
 
 from duetime import ids
-from duetime.model import Status
 from duetime.stores import Query
 from duetime.stores.sqlite import reads, writes
+from duetime.timer import Status
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from duetime.clock import Millis
-from duetime.model import FINISHED as ENDED
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Change, Due, Insert, Waking
 from duetime.stores.cassandra import statements as cql
 from duetime.stores.cassandra.rows import (
@@ -28,6 +26,8 @@ from duetime.stores.cassandra.rows import (
 )
 from duetime.stores.cassandra.session import Step
 from duetime.stores.codec import to_json
+from duetime.timer import FINISHED as ENDED
+from duetime.timer import Attempt, Event, Status, Timer
 
 _MOST_SECONDS = 20 * 365 * 24 * 3600  # the longest time to live that Cassandra takes
 _OVERHEAD = 1_000  # bytes of a timer's rows beside its spec

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Count, Due, Key, Page, Query, Waking
 from duetime.stores.cassandra.crowd import Crowd
 from duetime.stores.cassandra.cuts import Cuts
@@ -38,6 +37,7 @@ from duetime.stores.cassandra.stretch import Patience, Stretch
 from duetime.stores.codec import decode_event
 from duetime.stores.portions import parts
 from duetime.stores.walking import Part, scan_shards, walk
+from duetime.timer import Attempt, Event, Status, Timer
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")

@@ -21,7 +21,6 @@ from cassandra.query import UNSET_VALUE
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Progress, Status, Timer
 from duetime.stores import Due, Key
 from duetime.stores.codec import (
     Scalars,
@@ -32,6 +31,7 @@ from duetime.stores.codec import (
     to_json,
 )
 from duetime.stores.codec import to_timer as timer_of
+from duetime.timer import Attempt, Progress, Status, Timer
 
 TRUTH, KEY, DUE, LATE, ATTEMPT, EVENT, FINISHED, FENCE = range(8)
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.cassandra.address import Address
@@ -26,6 +25,7 @@ from duetime.stores.cassandra.shards import Shards
 from duetime.stores.cassandra.traits import TRAITS
 from duetime.stores.cassandra.writes import Writes
 from duetime.stores.schema import migrations
+from duetime.timer import Attempt, Event, Timer
 
 T = TypeVar("T")
 

@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import FINISHED as ENDED
-from duetime.model import Status, Timer
 from duetime.stores import Change, Insert, Key
 from duetime.stores.cassandra.lanes import Lanes
 from duetime.stores.cassandra.pieces import (
@@ -23,6 +21,8 @@ from duetime.stores.cassandra.session import Session, Step
 from duetime.stores.cassandra.shards import Shards
 from duetime.stores.inserting import Placed, insert_all
 from duetime.stores.portions import parts
+from duetime.timer import FINISHED as ENDED
+from duetime.timer import Status, Timer
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 3

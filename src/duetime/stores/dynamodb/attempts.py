@@ -1,12 +1,12 @@
 """The execution log of a timer: the newest lines in its own item, the older ones beside it."""
 
 from duetime import ids
-from duetime.model import Attempt
 from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.pages import pages
 from duetime.stores.dynamodb.timers import Timers
+from duetime.timer import Attempt
 
 
 async def read(

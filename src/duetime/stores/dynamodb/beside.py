@@ -6,12 +6,12 @@ one changes nothing: a write that comes late cannot take away what a living time
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from duetime.model import Timer
 from duetime.stores.dynamodb import keys
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.items import Content, integer, text
 from duetime.stores.dynamodb.keys import Place
+from duetime.timer import Timer
 
 
 def pointer(timer: Timer) -> Item:

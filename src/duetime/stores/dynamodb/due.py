@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from duetime.clock import Millis
-from duetime.model import Status
 from duetime.stores import Due, Waking
 from duetime.stores.dynamodb import keys
 from duetime.stores.dynamodb.at_once import each
@@ -14,6 +13,7 @@ from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.table import INDEX
 from duetime.stores.dynamodb.timers import Timers
+from duetime.timer import Status
 
 _WIDTH = 16  # shards that are read at once
 _SHORTEST = 50  # lines that are read of a shard at first

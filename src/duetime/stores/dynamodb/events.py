@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from duetime import ids
-from duetime.model import Event
 from duetime.stores.codec import decode_event, to_json
 from duetime.stores.dynamodb import batches, keys
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.pages import pages
+from duetime.timer import Event
 
 _WIDTH = 8
 

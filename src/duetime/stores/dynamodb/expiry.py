@@ -12,13 +12,13 @@ none at all.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from duetime.clock import Millis
-from duetime.model import FINISHED, Attempt, Timer
 from duetime.stores import Change
 from duetime.stores.dynamodb import beside, items
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.items import integer
 from duetime.stores.dynamodb.keys import Place
+from duetime.timer import FINISHED, Attempt, Timer
 
 _SECOND = 1000
 # Nobody knows what is dropped first of what is past its time. A timer without its content is of no

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.stores import Insert, Key
 from duetime.stores.dynamodb import batches, beside, items, keys
 from duetime.stores.dynamodb.at_once import each
@@ -16,6 +15,7 @@ from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
 from duetime.stores.waves import insert_waves
+from duetime.timer import Timer
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 5

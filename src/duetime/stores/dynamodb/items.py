@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 
 from duetime.clock import Millis
-from duetime.model import FINISHED, Attempt, Outcome, Progress, Spec, Status, Timer
 from duetime.stores.dynamodb import keys
 from duetime.stores.dynamodb.calls import Item
+from duetime.timer import FINISHED, Attempt, Outcome, Progress, Spec, Status, Timer
 
 # Bytes of content that are kept in the timer's own item: each write pays for all of the item, by
 # the kilobyte, and a content beside it is paid for once.

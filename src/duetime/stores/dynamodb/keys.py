@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Timer
+from duetime.timer import Timer
 
 SHARDS = "shards"
 RECORDS = "records"

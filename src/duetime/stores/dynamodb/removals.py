@@ -11,13 +11,13 @@ from typing import Any
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.stores.dynamodb import batches, items, keys
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.items import integer, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.pages import pages
+from duetime.timer import Timer
 
 
 class Removals:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis, SystemClock
 from duetime.errors import StoreUnavailable
-from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.dynamodb import attempts, events, records
@@ -32,6 +31,7 @@ from duetime.stores.dynamodb.timers import Timers
 from duetime.stores.dynamodb.traits import TRAITS
 from duetime.stores.dynamodb.walks import Walks
 from duetime.stores.dynamodb.wire import Wire
+from duetime.timer import Attempt, Event, Timer
 
 T = TypeVar("T")
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.stores import Key
 from duetime.stores.dynamodb import batches, items, keys
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.keys import Place
+from duetime.timer import Timer
 
 _LOOKS = 3  # at a timer whose content was replaced while it was read
 _MOST_HINTS = 100_000

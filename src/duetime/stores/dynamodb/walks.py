@@ -7,7 +7,6 @@ from typing import Any
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Status, Timer
 from duetime.stores import Count, Page, Query
 from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.at_once import each
@@ -19,6 +18,7 @@ from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
 from duetime.stores.portions import parts, portions
 from duetime.stores.walking import Part, scan_shards, walk
+from duetime.timer import Status, Timer
 
 _SHORTEST = 200  # items that are looked at in one page, if there are so many
 _COUNTED_AT_ONCE = 16  # shards

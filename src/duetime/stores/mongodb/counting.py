@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from bson.binary import Binary
 
-from duetime.model import Status
 from duetime.stores import Count
 from duetime.stores.mongodb.connection import Database, Document
+from duetime.timer import Status
 
 PIECE = 50_000  # timers that are counted in one command
 

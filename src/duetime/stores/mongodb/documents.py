@@ -16,7 +16,6 @@ from bson.binary import UUID_SUBTYPE, Binary
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Status, Timer
 from duetime.stores import Change, Insert
 from duetime.stores.codec import (
     SCALARS,
@@ -28,6 +27,7 @@ from duetime.stores.codec import (
     to_timer,
 )
 from duetime.stores.mongodb.connection import Document
+from duetime.timer import Attempt, Status, Timer
 
 # A document ends at 16 MiB, all included.
 HEAVIEST = 15 * 1024 * 1024

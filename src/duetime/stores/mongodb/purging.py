@@ -11,11 +11,11 @@ from bson.binary import Binary
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import FINISHED
 from duetime.stores.mongodb.connection import Database, Document
 from duetime.stores.mongodb.documents import by_ids
 from duetime.stores.mongodb.graves import Graves
 from duetime.stores.mongodb.transaction import in_transaction
+from duetime.timer import FINISHED
 
 _FINISHED: Document = {"status": {"$in": [status.value for status in FINISHED]}}
 _NO_LOG = {"has_log": {"$ne": True}}  # beside it

@@ -5,7 +5,6 @@ from typing import Any
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Due, Key, Waking
 from duetime.stores.codec import decode_event
 from duetime.stores.mongodb.connection import Database, Document, Session
@@ -24,6 +23,7 @@ from duetime.stores.mongodb.documents import (
 )
 from duetime.stores.mongodb.schema import DUE
 from duetime.stores.portions import parts
+from duetime.timer import Attempt, Event, Status, Timer
 
 # Documents in one answer; the server ends it at 16 MiB anyway, and the driver asks for the rest.
 AT_ONCE = 1_000

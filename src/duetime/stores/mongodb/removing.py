@@ -10,12 +10,12 @@ from contextlib import suppress
 from bson.binary import Binary
 from pymongo.errors import PyMongoError
 
-from duetime.model import Timer
 from duetime.stores.mongodb.connection import Database, Session
 from duetime.stores.mongodb.documents import by_ids, to_id
 from duetime.stores.mongodb.graves import Graves
 from duetime.stores.mongodb.transaction import in_transaction
 from duetime.stores.portions import parts
+from duetime.timer import Timer
 
 LONGEST = 1_000  # timers in a transaction
 

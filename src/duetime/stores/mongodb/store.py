@@ -17,7 +17,6 @@ from bson.timestamp import Timestamp
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.errors import Unanswered, not_known
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.mongodb.address import Address
@@ -48,6 +47,7 @@ from duetime.stores.mongodb.removing import Removing
 from duetime.stores.mongodb.schema import STEPS, migrate
 from duetime.stores.mongodb.traits import TRAITS
 from duetime.stores.mongodb.writes import Writes
+from duetime.timer import Attempt, Event, Status, Timer
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pymongo import UpdateOne
 
 from duetime import ids
-from duetime.model import Event
 from duetime.stores import Change, Insert
 from duetime.stores.codec import to_json
 from duetime.stores.mongodb.connection import Database, Document, Session
 from duetime.stores.mongodb.documents import by_ids, to_document, to_id
 from duetime.stores.mongodb.transaction import in_transaction
 from duetime.stores.portions import parts
+from duetime.timer import Event
 
 _CONDITIONS = 100  # in one query
 

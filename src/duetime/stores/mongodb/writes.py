@@ -15,7 +15,6 @@ from pymongo import ReplaceOne, UpdateOne
 from pymongo.errors import BulkWriteError, PyMongoError
 
 from duetime.errors import StoreUnavailable
-from duetime.model import Attempt, Timer
 from duetime.stores import Change, Insert
 from duetime.stores.inserting import Placed, insert_all, owners_of
 from duetime.stores.mongodb.connection import Database, Document, Session
@@ -36,6 +35,7 @@ from duetime.stores.mongodb.reads import Reads
 from duetime.stores.mongodb.telling import Telling
 from duetime.stores.portions import parts
 from duetime.stores.waves import insert_waves, waves
+from duetime.timer import Attempt, Timer
 
 LONGEST = 1_000  # documents in a command
 

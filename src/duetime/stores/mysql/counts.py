@@ -7,10 +7,10 @@ finds its id in the index too. MySQL does not look for it in one of that length,
 
 from typing import NamedTuple
 
-from duetime.model import Status
 from duetime.stores import Count
 from duetime.stores.mysql.literals import text
 from duetime.stores.mysql.session import Session
+from duetime.timer import Status
 
 PIECE = 50_000  # timers that are counted in one statement
 

@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Timer
 from duetime.stores.mysql import statements
 from duetime.stores.mysql.disentangling import disentangled
 from duetime.stores.mysql.literals import in_shards
 from duetime.stores.mysql.session import Session
 from duetime.stores.mysql.writes import LONGEST
 from duetime.stores.portions import parts
+from duetime.timer import Timer
 
 
 async def remove(session: Session, timers: Sequence[Timer]) -> list[bool]:

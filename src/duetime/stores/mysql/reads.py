@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 
 from duetime import ids
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
 from duetime.stores import Due, Key, Record, Waking
 from duetime.stores.codec import decode_event
 from duetime.stores.mysql.literals import in_shards, listed, text, uuid, uuids
 from duetime.stores.mysql.rows import NAMES, attempt_of, timer_of, waking_of
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import parts, portions
+from duetime.timer import Attempt, Event, Timer
 
 # Timers in one answer: so many, or as many as have this weight together.
 _LONGEST = 1_000

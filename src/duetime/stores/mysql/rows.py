@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from duetime import ids
-from duetime.model import Attempt, Status, Timer
 from duetime.stores import Waking
 from duetime.stores.codec import SCALARS, decode_outcome, decode_progress, to_attempt, to_timer
+from duetime.timer import Attempt, Status, Timer
 
 _IN_STATES = frozenset({"version", "status", "wake_at", "updated_at", "executed_at"})
 # The columns of a timer, of ``timers t`` and ``states s``.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from duetime import ids
-from duetime.model import FINISHED, Attempt, Event, Timer
 from duetime.stores.codec import progress_text, to_json
 from duetime.stores.mysql.dialect import Dialect
 from duetime.stores.mysql.literals import (
@@ -14,6 +13,7 @@ from duetime.stores.mysql.literals import (
     text_or_null,
     uuid,
 )
+from duetime.timer import FINISHED, Attempt, Event, Timer
 
 TIMER = (
     *("id", "tenant", "`group`", "timer_id", "execute_at", "created_at", "fingerprint"),

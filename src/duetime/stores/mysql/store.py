@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.mysql import audit, counts, drops, reads, writes
 from duetime.stores.mysql.address import Address
@@ -19,6 +18,7 @@ from duetime.stores.mysql.session import Session
 from duetime.stores.mysql.traits import TRAITS
 from duetime.stores.pooled import QUICK_WITHIN, PooledStore
 from duetime.stores.schema import migrations
+from duetime.timer import Attempt, Event, Status, Timer
 
 
 class MysqlStore(PooledStore[Session]):

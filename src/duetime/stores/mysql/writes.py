@@ -18,7 +18,6 @@ from asyncmy import errors
 
 from duetime import ids
 from duetime.errors import StoreUnavailable
-from duetime.model import Timer
 from duetime.stores import Change, Insert, Record
 from duetime.stores.inserting import Placed, Way, insert_all, owners_of
 from duetime.stores.mysql import reads, statements
@@ -28,6 +27,7 @@ from duetime.stores.mysql.literals import data, listed, text, uuid, uuids
 from duetime.stores.mysql.session import Session
 from duetime.stores.portions import portions
 from duetime.stores.waves import insert_waves, waves
+from duetime.timer import Timer
 
 LONGEST = 1_000  # timers in a transaction
 _HEAVIEST = 16 * 1024 * 1024  # bytes in a packet, unless the server takes less

@@ -8,7 +8,6 @@ import asyncpg
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Count, Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import (
     SCALARS,
@@ -22,6 +21,7 @@ from duetime.stores.codec import (
 )
 from duetime.stores.portions import parts, portions
 from duetime.stores.postgres.values import escaped, escaped_or_none, unescaped, uuids
+from duetime.timer import Attempt, Event, Status, Timer
 
 # The planner takes a partial index only where the query implies its condition.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"

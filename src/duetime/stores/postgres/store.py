@@ -11,7 +11,6 @@ import asyncpg
 
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.codec import shard_set
 from duetime.stores.pooled import QUICK_WITHIN, PooledStore
@@ -23,6 +22,7 @@ from duetime.stores.postgres.schema import MIGRATE_WITHIN, check_up_to_date, mig
 from duetime.stores.postgres.traits import TRAITS
 from duetime.stores.postgres.writes import Writes
 from duetime.stores.schema import migrations
+from duetime.timer import Attempt, Event, Status, Timer
 
 
 class PostgresStore(PooledStore[asyncpg.Connection]):

@@ -16,7 +16,6 @@ import asyncpg
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Timer
 from duetime.stores import Change, Insert, Record
 from duetime.stores.codec import progress_text, to_json
 from duetime.stores.inserting import Placed, insert_all, owners_of
@@ -25,6 +24,7 @@ from duetime.stores.postgres import statements
 from duetime.stores.postgres.reads import FINISHED, Reads, in_shards
 from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
 from duetime.stores.waves import waves
+from duetime.timer import Attempt, Timer
 
 LONGEST = 1_000  # rows in a statement
 

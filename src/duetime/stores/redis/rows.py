@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import FINISHED, Attempt, Event, HttpCallback, Spec, Timer
 from duetime.stores import Change, Due, Insert, Key, Record, Waking
 from duetime.stores.codec import decode_line
+from duetime.timer import FINISHED, Attempt, Event, HttpCallback, Spec, Timer
 
 _ELSEWHERE = Spec(callback=HttpCallback(url=""), correlation_id="")
 _DIGITS = 16

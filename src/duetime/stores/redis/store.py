@@ -8,7 +8,6 @@ from typing import Any
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, Record, Waking
 from duetime.stores.listening import Listener, pieces
 from duetime.stores.pooled import QUICK_WITHIN, SEARCH_WITHIN, PooledStore
@@ -22,6 +21,7 @@ from duetime.stores.redis.pool import ANSWERED_WITHIN, Pool
 from duetime.stores.redis.traits import TRAITS
 from duetime.stores.schema import check_not_newer, check_steps
 from duetime.stores.walking import Part, walk
+from duetime.timer import Attempt, Event, Status, Timer
 
 SCHEMA = 2
 

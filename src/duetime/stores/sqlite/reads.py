@@ -15,7 +15,6 @@ import msgspec
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Status, Timer
 from duetime.stores import Count, Due, Key, Page, Query, Record, Waking
 from duetime.stores.codec import (
     SCALARS,
@@ -28,6 +27,7 @@ from duetime.stores.codec import (
 from duetime.stores.portions import parts, portions
 from duetime.stores.sqlite.rows import decode_events, decode_lines, decode_rows
 from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
+from duetime.timer import Attempt, Event, Status, Timer
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
 FINISHED = "status IN ('completed', 'failed', 'canceled')"

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw
 
 from duetime.audit_line import AuditLine
-from duetime.model import Attempt, Event, Progress
 from duetime.stores.codec import Scalars, to_json
+from duetime.timer import Attempt, Event, Progress
 
 ATTEMPT_COLUMNS = (
     "timer",

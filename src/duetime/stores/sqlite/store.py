@@ -19,7 +19,6 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.errors import ConfigurationError
-from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Count, Due, Insert, Key, Page, Query, Record, Waking
 from duetime.stores.base import BaseStore
 from duetime.stores.sqlite import reads, writes
@@ -32,6 +31,7 @@ from duetime.stores.sqlite.file import (
 )
 from duetime.stores.sqlite.traits import TRAITS
 from duetime.stores.sqlite.writer import Writer
+from duetime.timer import Attempt, Event, Timer
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -20,7 +20,6 @@ import msgspec
 from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
-from duetime.model import Attempt, Event, Timer
 from duetime.stores import Change, Insert, Key, Record
 from duetime.stores.codec import (
     COLUMNS,
@@ -33,6 +32,7 @@ from duetime.stores.sqlite.reads import FINISHED, get, get_by_key, in_shards
 from duetime.stores.sqlite.rows import ATTEMPT_COLUMNS, attempt_columns
 from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
 from duetime.stores.waves import waves
+from duetime.timer import Attempt, Event, Timer
 
 _MOVED_ON = ("version", "status", "wake_at", "updated_at", "executed_at", "progress")
 _RESCHEDULED = (*_MOVED_ON, "execute_at")
