@@ -78,6 +78,11 @@ async def test_every_operation_is_there(description: dict):
     }
 
 
+async def test_what_most_come_for_is_first(description: dict):
+    """The page at /docs shows operations in this order."""
+    assert next(iter(description["paths"])) == "/timers"
+
+
 async def test_operation_ids_are_distinct(description: dict):
     """Every operation has an id of its own, from which clients can be generated."""
     ids = [operation["operationId"] for operation in operations_of(description).values()]

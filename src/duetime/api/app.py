@@ -182,9 +182,9 @@ def create_app(
     operations = [
         operation
         for resource in (
-            Actions(service),  # before the timers: "actions" is no id of one
             Timers(service, max_timer=max_body),
             TimersByKey(service),
+            Actions(service),
             Groups(service),
             Tenants(service),
             ApiKeys(service),
@@ -212,7 +212,8 @@ def create_app(
                 max_bulk_body=max_bulk_body,
             ),
         )
-        for path, each in paths.items()
+        # Plain paths first: the "actions" of /timers/actions is no id.
+        for path, each in sorted(paths.items(), key=lambda item: "{" in item[0])
     ]
     page = files("duetime.api").joinpath("docs.html")
     documents = {
