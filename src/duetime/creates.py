@@ -290,6 +290,7 @@ class Creates:
     def _created(self, timer: Timer, existing: Timer | Unavailable | None) -> Answer:
         """What to say of a create, by what the ledger says of its key."""
         if existing is None:
+            self._meter.made(timer)
             self._notice(timer)
             return timer, True
         self._meter.withdraw(timer)

@@ -138,7 +138,7 @@ class Service:
             audit=self.audit,
             notice=self._notice,
         )
-        self.usages = Usages(self.rules, self.meter, clock)
+        self.usages = Usages(self.rules, self.meter)
         self.audit_reader = AuditReader(self._ledger.lines)
 
     # Creating ---------------------------------------------------------------------------------
@@ -183,10 +183,15 @@ class Service:
                 fingerprint=fresh.fingerprint,
             )
             await self.meter.admit(new, old)
-            await self._brake.slow(new.execute_at)
-            if missing is not None and not await self.groups.make(caller, missing):
-                continue
-            if await self._apply(Change(old, new)):
+            try:
+                await self._brake.slow(new.execute_at)
+                if missing is not None and not await self.groups.make(caller, missing):
+                    continue
+                is_replaced = await self._apply(Change(old, new))
+            finally:
+                if old.status in FINISHED:  # it counts as changed by now, or was not
+                    self.meter.withdraw(new)
+            if is_replaced:
                 await self.groups.make_anew(caller, body.group)
                 await self._note(caller, "timer.replace", new)
                 return new, False
@@ -340,8 +345,8 @@ class Service:
         if new is not None:
             self.meter.changed(old, new)
             self._notice(new)
-        elif old.status not in FINISHED:
-            self.meter.withdraw(old)
+        else:
+            self.meter.removed(old)
 
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:

@@ -88,7 +88,7 @@ async def test_pending(api: Api):
     refused = await api.post("/timers", timer_body())
     assert (refused.status, refused.code) == (429, 7)
     assert refused.message.startswith(
-        "pending: the tenant 'default' may have 3 timers waiting, and has 3;"
+        "pending: the tenant 'default' may have 3 timers waiting, and has as many;"
     )
     assert int(refused.headers["retry-after"]) >= 1
     await api.post(f"/timers/{timers[0]['id']}/pause")
@@ -138,6 +138,24 @@ async def test_replacing_takes_no_place(api: Api):
     await api.delete(path)
     assert (await api.put(path, timer_body())).status == 200
     assert (await api.post("/timers", timer_body())).status == 429
+
+
+async def test_replacing_what_has_finished_takes_a_place(api: Api):
+    """However many are replaced at once, as many wait as may."""
+    keys = [f"/groups/default/timers/k{number}" for number in range(12)]
+    for key in keys:
+        await api.put(key, timer_body())
+        await api.delete(key)
+    await limit(api, pending=2)
+    answers = await asyncio.gather(*(api.put(key, timer_body()) for key in keys))
+    assert sorted(each.status for each in answers) == [200] * 2 + [429] * 10
+    assert (await api.get("/usage")).data["pending"] == 2
+    waits = next(key for key, each in zip(keys, answers, strict=True) if each.status == 200)
+    for _ in range(3):
+        assert (await api.put(waits, timer_body())).status == 200
+    await api.delete(waits)
+    assert (await api.put(keys[0], timer_body())).status == 200
+    assert api.service.meter._waiting._places == {}
 
 
 async def test_what_failed_takes_no_place_for_long(make_api):
@@ -196,8 +214,9 @@ async def test_a_group_has_its_own(api: Api):
     assert statuses == [201, 429, 429]
     statuses = [(await api.post("/timers", timer_body())).status for _ in range(3)]
     assert statuses == [201, 201, 429]
-    refused = await api.post("/timers", timer_body(group="g"))
-    assert "tenant 'default'" in refused.message
+    for group, slowest in (("h", "tenant 'default'"), ("g", "group 'g'")):
+        refused = await api.post("/timers", timer_body(group=group))
+        assert slowest in refused.message
 
 
 async def test_usage(api: Api):

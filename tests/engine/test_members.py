@@ -50,6 +50,39 @@ async def test_a_newcomer_listens_first(store, clock):
     assert set(a.shards) == set(ALL_SHARDS) - set(b.shards)
 
 
+class Listening:
+    """A meter that only notes of whom it hears."""
+
+    def __init__(self):
+        self.heard = None
+
+    def hear(self, others):
+        self.heard = set(others)
+
+    def demand(self):
+        return {}
+
+    growth = demand
+
+
+async def test_limits_are_shared_before_shards_are(store, clock):
+    """Who comes takes requests at once: it hears of the others, and they of it, from the first."""
+    meters = [Listening() for _ in range(3)]
+    a, b, c = (
+        Members(name, store, clock, meter=meter) for name, meter in zip("abc", meters, strict=True)
+    )
+    await a.step()
+    await b.step()
+    await a.step()
+    assert (b.shards, [meter.heard for meter in meters[:2]]) == ((), [{"b"}, {"a"}])
+    await c.step()
+    assert meters[2].heard == {"a", "b"}
+    clock.advance(2_500)
+    await a.step()
+    await c.step()
+    assert meters[2].heard == {"a"}  # b had the time to show itself
+
+
 async def test_a_newcomer_waits_for_a_dead_nodes_record_one_heartbeat_and_no_ttl(store, clock):
     """Whoever is alive would have moved by then: a restart after a crash loses little time."""
     await Members("old", store, clock).step()

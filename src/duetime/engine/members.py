@@ -138,7 +138,7 @@ class Members:
             dead = self._sightings.dead()
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
         if self._meter is not None:
-            self._meter.hear(self._others)
+            self._meter.hear(self._sightings.present(seen_at))
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))

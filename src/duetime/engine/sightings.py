@@ -32,9 +32,12 @@ class Sighting(msgspec.Struct):
     doubted_since: float | None = None  # it must show itself: nobody was looking before that
 
     def is_alive(self, now: float) -> bool:
-        if self.doubted_since is not None and self.is_overdue(now):
-            return False
-        return self.has_moved and not self.is_dead
+        return self.has_moved and self.may_be_alive(now)
+
+    def may_be_alive(self, now: float) -> bool:
+        """Tell whether it has shown itself, or there is time left for it to do so."""
+        is_doubtful = not self.has_moved or self.doubted_since is not None
+        return not (self.is_dead or (is_doubtful and self.is_overdue(now)))
 
     def is_overdue(self, now: float) -> bool:
         """Tell whether it would have moved by now if it were alive."""
@@ -91,6 +94,14 @@ class Sightings:
             if sighting.is_alive(now)
             and sighting.about.runs_engine
             and not sighting.about.is_joining
+        }
+
+    def present(self, now: float) -> dict[str, NodeRecord]:
+        """Those that may be there, also if they look after no shards yet: they take requests."""
+        return {
+            name: sighting.about
+            for name, sighting in self._by_name.items()
+            if sighting.may_be_alive(now)
         }
 
     def dead(self) -> dict[str, Sighting]:

@@ -20,7 +20,7 @@ from duetime.tenancy.bucket import Bucket
 from duetime.tenancy.group import name_of
 from duetime.tenancy.quotas import UNLIMITED, Quotas, whose
 from duetime.tenancy.rules import Rules
-from duetime.tenancy.waiting import MOST_TOLD, Waiting
+from duetime.tenancy.waiting import MOST_TOLD, Tally, Waiting
 from duetime.timer import FINISHED, Timer
 
 # Of each limit, this part is shared evenly, so that a node of which nothing was asked so far can
@@ -77,24 +77,34 @@ class Meter:
     async def admit(self, timer: Timer, old: Timer | None = None) -> None:
         """Let a timer be made, in the place of an old one or of none; or say which quota says no.
 
-        A new one counts as waiting from here on: who does not make it after all, withdraws it.
+        If that makes one more that waits, it has a place among them from here on, which is given
+        back when it is ``made``, or by ``withdraw``.
         """
         limits = self._limits(timer.tenant, timer.group)
         if not limits:
             return
         self.check_payload(timer)
+        most: list[tuple[str, int]] = []
         if old is None or old.status in FINISHED:
             most = [(name, each.pending) for name, each in limits if each.pending is not None]
             await self._waiting.check(most)
         # From here on nothing is waited for: what was free a moment ago still is.
         self._take(limits)
-        self._grow(timer, int(old is None))
+        for name, _ in most:
+            self._waiting.take_place(name)
+
+    def made(self, timer: Timer) -> None:
+        """Note that a timer that was let in is written."""
+        if self._rules.limited:
+            self._grow(timer, 1)
+        self.withdraw(timer)
 
     def withdraw(self, *timers: Timer) -> None:
-        """Note that timers that were let in were not made: they were there, or something failed."""
-        if self._rules.limited:
+        """Give back the places of timers: they were there, or something failed, or is done."""
+        if self._waiting.has_places:
             for timer in timers:
-                self._grow(timer, -1)
+                for name in (timer.tenant, name_of(timer.tenant, timer.group)):
+                    self._waiting.leave_place(name)
 
     def _take(self, limits: list[tuple[str, Quotas]]) -> None:
         now = self._clock.monotonic()
@@ -105,9 +115,9 @@ class Meter:
         ]
         for _, _, bucket in buckets:
             bucket.asked += 1
-        for name, most, bucket in buckets:
-            if bucket.wait() > 0:
-                raise _too_fast(name, most, bucket, now)
+        slowest = max(buckets, key=lambda each: each[2].wait(), default=None)
+        if slowest is not None and slowest[2].wait() > 0:
+            raise _too_fast(*slowest, now)
         for _, _, bucket in buckets:
             bucket.take()
 
@@ -124,6 +134,11 @@ class Meter:
         What ends without an attempt is noticed when timers are counted anew.
         """
         if self._rules.limited and timer.status in FINISHED:
+            self._grow(timer, -1)
+
+    def removed(self, timer: Timer) -> None:
+        """Note that a timer is gone that may have waited."""
+        if self._rules.limited and timer.status not in FINISHED:
             self._grow(timer, -1)
 
     def _grow(self, timer: Timer, by: int) -> None:
@@ -165,7 +180,7 @@ class Meter:
 
     async def step(self) -> float:
         """Count anew where that is due, and forget what is not limited any more."""
-        for name in [name for name in self._buckets if name not in self._rules.limited]:
+        for name in [name for name in self._buckets if self.asked_for(name) is None]:
             del self._buckets[name]
         return await self._waiting.step()
 
@@ -173,14 +188,14 @@ class Meter:
 
     def asked_for(self, name: str) -> float | None:
         """How many timers per second are asked of all nodes, where that is limited."""
-        bucket = self._buckets.get(name)
-        if bucket is None:
+        if self._rules.limited.get(name, UNLIMITED).creates_per_second is None:
             return None
-        return bucket.rate + sum(other.demand.get(name, 0.0) for other in self._others.values())
+        own = self._buckets[name].rate if name in self._buckets else 0.0
+        return own + sum(other.demand.get(name, 0.0) for other in self._others.values())
 
-    async def counts(self, tenant: str) -> dict[str, dict[str, int]]:
-        """How many timers a tenant has, by group and status; who asks at once shares the answer."""
-        return await self._waiting.counts(tenant)
+    async def tally(self, tenant: str) -> Tally:
+        """How many timers a tenant has, by group and status."""
+        return await self._waiting.tally(tenant)
 
     def _bucket(self, name: str, most: float, now: float) -> Bucket:
         bucket = self._buckets.get(name)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from duetime.clock import Clock, Millis
+from duetime.clock import Millis
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import name_of
 from duetime.tenancy.meter import Meter
@@ -52,14 +52,14 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Usages:
     """Tells callers of their usage."""
 
-    def __init__(self, rules: Rules, meter: Meter, clock: Clock) -> None:
+    def __init__(self, rules: Rules, meter: Meter) -> None:
         self._rules = rules
         self._meter = meter
-        self._clock = clock
 
     async def of(self, caller: Caller) -> Usage:
         """How much a tenant has, and may have."""
-        counts = await self._meter.counts(caller.tenant)
+        tally = await self._meter.tally(caller.tenant)
+        counts = tally.groups
         tenant = self._rules.tenants.find(caller.tenant)
         limited = {
             name.partition("/")[2]
@@ -77,7 +77,7 @@ class Usages:
         }
         return Usage(
             tenant=caller.tenant,
-            counted_at=self._clock.now(),
+            counted_at=tally.counted_at,
             groups=groups,
             # Who is for some groups only need not know how busy the others are.
             asked_for=None if caller.groups else self._meter.asked_for(caller.tenant),

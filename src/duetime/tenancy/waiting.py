@@ -1,7 +1,8 @@
 """Waiting: how many timers of each tenant and group are still to come, in the whole cluster.
 
 They are counted now and then. In between, each node keeps by how much they have grown through it
-since it came, and tells the others with its heartbeats.
+since it came, and tells the others with its heartbeats. What is let in and not written yet has a
+place meanwhile: it counts here, but nobody else is told of it, since nothing may come of it.
 """
 
 import asyncio
@@ -9,32 +10,43 @@ from collections import Counter
 from heapq import nlargest
 from typing import NamedTuple
 
-from duetime.clock import Clock, time_limit
-from duetime.errors import StoreUnavailable, TooManyRequests, Unavailable
+from duetime.clock import Clock, Millis, time_limit
+from duetime.errors import StoreError, StoreUnavailable, TooManyRequests, Unavailable
 from duetime.nodes import NodeRecord
 from duetime.stores import Store
-from duetime.tenancy.quotas import UNLIMITED, tenant_in, whose
+from duetime.tenancy.quotas import UNLIMITED, Quotas, tenant_in, whose
 from duetime.tenancy.rules import Rules
 from duetime.timer import FINISHED
 
 # Timers are counted anew after so many seconds, and not before so many times what counting took.
 COUNT_EVERY = 10.0
 COUNT_REST = 50
-SOONEST_REST = 20  # before a timer is refused, if counting took so little that it may be asked for
+SOONEST_REST = 20  # where somebody waits for it: who would be refused else, or asks for the usage
 
 # Names of which a node tells the others: heartbeats must stay small, whoever sets however many
 # quotas. Of those beyond, each node knows only its own part.
 MOST_TOLD = 100
 
 LONGEST_COUNT = 20.0  # seconds that anybody waits for a count
+LOOK_AGAIN = 1.0  # seconds after which it is asked for again
 NEXT_LOOK = 5.0  # seconds after which timers that wait may have become fewer
+
+_THIS = ""  # this node, among those that grow
+
+
+class Tally(NamedTuple):
+    """How many timers a tenant has, by group and status, and when that was counted."""
+
+    groups: dict[str, dict[str, int]]
+    counted_at: Millis
+    fresh_until: float
 
 
 class Counted(NamedTuple):
     """How many timers waited, and by how much each node had let them grow by then."""
 
     waiting: int
-    growth: dict[str, int]  # by node; this one's own has the name ""
+    growth: dict[str, int]  # by node, as far as it has told; who comes later is added
     at: float
     took: float
 
@@ -48,26 +60,36 @@ class Waiting:
         self._clock = clock
         self._others: dict[str, NodeRecord] = {}
         self._growth: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        self._told: dict[str, dict[str, int]] = {}  # growth by node, also of those who have gone
         self._counted: dict[str, Counted] = {}
-        self._counting: dict[str, asyncio.Task[dict[str, dict[str, int]]]] = {}
-        self._counters: dict[str, asyncio.Event] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._counting: dict[str, asyncio.Task[Tally]] = {}
+        self._round: list[str] = []  # tenants that are still to be counted in this one
+        self._round_began_at = 0.0
+        self._is_round_whole = True
         self._rests_until = float("-inf")
 
     async def check(self, limits: list[tuple[str, int]]) -> None:
         """Refuse one more, if of one of these names as many wait already as may.
 
         Counting takes a while, in which others are let in: nobody is refused or let in before all
-        that had to be counted is.
+        that had to be counted is. Before the first count nobody knows, and so nobody is let in.
         """
         for name, most in limits:
             counted = self._counted.get(name)
-            if counted is None or (self._now(name, counted) >= most and self._may_count(counted)):
-                await self._count_together(tenant_in(name))
+            if counted is None:
+                await self._count(tenant_in(name))
+            elif self._now(name, counted) >= most and self._may_count(counted):
+                try:
+                    await self._count(tenant_in(name))
+                except Unavailable:
+                    continue  # what was known before must do
         for name, most in limits:
             counted = self._counted.get(name)
-            if counted is not None and (waiting := self._now(name, counted)) >= most:
+            if counted is not None and self._now(name, counted) >= most:
                 raise TooManyRequests(
-                    f"pending: {whose(name)} may have {most} timers waiting, and has {waiting}; "
+                    f"pending: {whose(name)} may have {most} timers waiting, and has as many; "
                     "more are possible when some have fired or are canceled",
                     NEXT_LOOK,
                 )
@@ -75,6 +97,21 @@ class Waiting:
     def _may_count(self, counted: Counted) -> bool:
         rest = max(1.0, SOONEST_REST * counted.took)
         return self._clock.monotonic() >= counted.at + rest
+
+    @property
+    def has_places(self) -> bool:
+        """Tell whether anything is let in and not written yet."""
+        return bool(self._places)
+
+    def take_place(self, name: str) -> None:
+        """Let one more in that is not written yet."""
+        self._places[name] = self._places.get(name, 0) + 1
+
+    def leave_place(self, name: str) -> None:
+        """Note that one that was let in is written, or will not be."""
+        left = self._places.pop(name, 0) - 1
+        if left > 0:  # where there is none, its limit came after it was let in
+            self._places[name] = left
 
     def grow(self, name: str, by: int) -> None:
         """Note that so many more wait, or less."""
@@ -87,7 +124,7 @@ class Waiting:
 
         Where there are too many, those are told that are nearest to their limits.
         """
-        if len(self._growth) <= MOST_TOLD:
+        if len(self._growth) < MOST_TOLD:
             return self._growth.copy()
         nearest = nlargest(MOST_TOLD, self._growth, key=self._fullness)
         return {name: self._growth[name] for name in nearest}
@@ -99,34 +136,83 @@ class Waiting:
         return self._now(name, counted) / max(most, 1)
 
     def hear(self, others: dict[str, NodeRecord]) -> None:
-        """Take note of what the other nodes tell."""
+        """Take note of what the other nodes tell.
+
+        What one tells for the first time, it may have told others long before: only what comes
+        after that is added to what was counted.
+        """
         self._others = others
+        for node, other in others.items():
+            is_new = node not in self._told
+            told = self._told.setdefault(node, {})
+            told.update(other.growth)
+            for name in self._counted if is_new and _tells_all(other) else other.growth:
+                if (counted := self._counted.get(name)) is not None:
+                    counted.growth.setdefault(node, told.get(name, 0))
 
     # Counting ---------------------------------------------------------------------------------
 
     async def step(self) -> float:
-        """Count anew where that is due, and forget what is not limited any more."""
-        began_at = self._clock.monotonic()
-        limited = self._rules.limited
-        if began_at >= self._rests_until:
-            tenants = {
-                tenant_in(name) for name, each in limited.items() if each.pending is not None
-            }
-            for tenant in tenants:
-                await self._count_together(tenant)
-            took = self._clock.monotonic() - began_at
-            self._rests_until = began_at + took + max(COUNT_EVERY, COUNT_REST * took)
-        for name in (self._counted.keys() | self._growth.keys()) - self._rules.limited.keys():
-            self._counted.pop(name, None)
-            self._growth.pop(name, None)
+        """Count anew where that is due, one tenant after the other, and forget what is over."""
+        self._forget()
+        now = self._clock.monotonic()
+        if not self._round and now >= self._rests_until:
+            limits = self._rules.limited.items()
+            self._round = sorted({tenant_in(name) for name, each in limits if _counts(each)})
+            self._round_began_at, self._is_round_whole = now, True
+        failure: StoreError | None = None
+        while self._round:
+            tenant = self._round[-1]
+            try:
+                await self._count(tenant)
+            except Unavailable as error:
+                if tenant in self._counting:
+                    return LOOK_AGAIN
+                failure, self._is_round_whole = error, False  # the others are counted all the same
+            self._round.pop()
+            if not self._round:
+                self._end_round()
+        if failure is not None:
+            raise failure
         return COUNT_EVERY
 
-    async def counts(self, tenant: str) -> dict[str, dict[str, int]]:
-        """How many timers a tenant has, by group and status; who asks at once shares the answer."""
+    def _end_round(self) -> None:
+        now = self._clock.monotonic()
+        rest = COUNT_REST * (now - self._round_began_at)
+        self._rests_until = now + max(COUNT_EVERY, rest)
+        if self._is_round_whole:  # by now, those who have gone are in every count
+            self._told = {node: self._told[node] for node in self._others}
+
+    def _forget(self) -> None:
+        """Drop what is not limited any more, and what is too old to be told again."""
+        limited = {name for name, each in self._rules.limited.items() if _counts(each)}
+        for name in self._counted.keys() - limited:
+            del self._counted[name]
+        for growth in (self._growth, *self._told.values()):
+            for name in growth.keys() - limited:
+                del growth[name]
+        now = self._clock.monotonic()
+        self._tallies = {
+            tenant: tally for tenant, tally in self._tallies.items() if now < tally.fresh_until
+        }
+
+    async def tally(self, tenant: str) -> Tally:
+        """How many timers a tenant has.
+
+        Whoever asks again and again gets the same answer for a while, if counting is much work:
+        nobody can keep the store busy by asking.
+        """
+        tally = self._tallies.get(tenant)
+        if tally is not None and self._clock.monotonic() < tally.fresh_until:
+            return tally
+        return await self._count(tenant)
+
+    async def _count(self, tenant: str) -> Tally:
+        """Count anew, once for all who want to know it just now."""
         counting = self._counting.get(tenant)
         if counting is None:
-            counting = self._counting[tenant] = asyncio.create_task(self._by_group(tenant))
-            counting.add_done_callback(lambda _: self._counting.pop(tenant, None))
+            counting = self._counting[tenant] = asyncio.create_task(self._counted_anew(tenant))
+            counting.add_done_callback(lambda task: self._end_count(tenant, task))
         try:
             async with time_limit(self._clock, LONGEST_COUNT):
                 return await asyncio.shield(counting)
@@ -137,45 +223,56 @@ class Waiting:
         except StoreUnavailable as error:
             raise Unavailable(f"the timers could not be counted: {error}") from None
 
-    async def _by_group(self, tenant: str) -> dict[str, dict[str, int]]:
-        counts: dict[str, dict[str, int]] = {}
-        for group, status, timers in sorted(await self._store.count(tenant)):
-            counts.setdefault(group, {})[status.value] = timers
-        return counts
+    def _end_count(self, tenant: str, task: asyncio.Task[Tally]) -> None:
+        del self._counting[tenant]
+        if not task.cancelled():
+            task.exception()  # those who wait are told; there may be none left
 
-    async def _count_together(self, tenant: str) -> None:
-        """Count anew, once for all who want to know it just now."""
-        if (ended := self._counters.get(tenant)) is not None:
-            await self._clock.wait(ended, LONGEST_COUNT)
-            return
-        self._counters[tenant] = ended = asyncio.Event()
-        try:
-            await self._count(tenant)
-        finally:
-            del self._counters[tenant]
-            ended.set()
-
-    async def _count(self, tenant: str) -> None:
+    async def _counted_anew(self, tenant: str) -> Tally:
         began_at = self._clock.monotonic()
-        growth = {"": dict(self._growth)} | {
-            node: other.growth for node, other in self._others.items()
-        }
+        before = self._grown()
+        groups: dict[str, dict[str, int]] = {}
+        for group, status, timers in sorted(await self._store.count(tenant)):
+            groups.setdefault(group, {})[status.value] = timers
+        now = self._clock.monotonic()
+        took = now - began_at
         by_group = Counter[str]()
-        for group, counts in (await self.counts(tenant)).items():
+        for group, counts in groups.items():
             by_group[group] = sum(n for status, n in counts.items() if status not in FINISHED)
-        took = self._clock.monotonic() - began_at
-        for name in self._rules.limited:
-            if tenant_in(name) == tenant:
+        before = self._grown() | before  # with those of whom it heard meanwhile
+        tell_all = {_THIS, *(node for node, each in self._others.items() if _tells_all(each))}
+        for name, quotas in self._rules.limited.items():
+            if tenant_in(name) == tenant and _counts(quotas):
                 group = name.partition("/")[2]
-                count = by_group[group] if group else by_group.total()
-                grown = {node: each.get(name, 0) for node, each in growth.items()}
-                self._counted[name] = Counted(count, grown, began_at + took, took)
+                growth = {
+                    node: each.get(name, 0)
+                    for node, each in before.items()
+                    if name in each or node in tell_all
+                }
+                waiting = by_group[group] if group else by_group.total()
+                self._counted[name] = Counted(waiting, growth, now, took)
+        tally = Tally(groups, self._clock.now(), now + SOONEST_REST * took)
+        self._tallies[tenant] = tally
+        return tally
+
+    def _grown(self) -> dict[str, dict[str, int]]:
+        """By how much each name has grown through each node."""
+        others = {node: told.copy() for node, told in self._told.items()}
+        return {_THIS: self._growth.copy()} | others
 
     def _now(self, name: str, counted: Counted) -> int:
-        """How many wait now, as far as this node has heard."""
-        before = counted.growth
-        since = self._growth.get(name, 0) - before.get("", 0)
-        for node, other in self._others.items():
-            was = before.get(node, 0)
-            since += other.growth.get(name, was) - was  # who tells nothing of it has not grown
-        return max(counted.waiting + since, 0)
+        """How many wait now, as far as this node has heard, with those that it is letting in."""
+        since = 0
+        for node, was in counted.growth.items():
+            grown = self._growth if node == _THIS else self._told.get(node, {})
+            since += grown.get(name, was) - was  # who tells nothing of it has not grown
+        return max(counted.waiting + since, 0) + self._places.get(name, 0)
+
+
+def _counts(quotas: Quotas) -> bool:
+    return quotas.pending is not None
+
+
+def _tells_all(other: NodeRecord) -> bool:
+    """Tell whether a name that a node does not tell of has not grown through it."""
+    return len(other.growth) < MOST_TOLD
