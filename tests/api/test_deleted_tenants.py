@@ -13,7 +13,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.tenancy.obedience import LONGEST, LOOK_EVERY
 from duetime.testing import FlakyStore
 from tests.api.client import Api, timer_body
-from tests.api.gated import GatedStore
+from tests.api.gated import GatedStore, late_bodies
 from tests.bulk.desk import Crash, CrashingStore
 from tests.waiting import settle
 
@@ -169,15 +169,7 @@ async def test_a_create_whose_body_came_late(quick_api: Api, make_api):
     node = OtherNode(make_api(api.store))
     await node.beat()
     body = asyncio.Event()
-
-    async def slow_app(scope, receive, send):
-        async def slow_receive():
-            await body.wait()
-            return await receive()
-
-        await api.app(scope, slow_receive, send)
-
-    slow = Api(slow_app, api.service, api.store, api.clock, api.sender)
+    slow = late_bodies(api, body)
     by_key = asyncio.create_task(slow.call("POST", "/timers", timer_body(), key=key))
     by_operator = asyncio.create_task(acting(slow, "POST", "/timers", timer_body()))
     await settle()

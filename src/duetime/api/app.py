@@ -123,6 +123,8 @@ class Endpoint:
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
         hung_up.set(partial(_disconnected, receive))
         try:
+            # Whoever lets its body wait must not get in with a key that has ended meanwhile.
+            self._authentication.check_still(caller)
             if operation.makes:
                 with self._authentication.making(caller):
                     return await operation.handler(request)

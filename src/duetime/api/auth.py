@@ -71,6 +71,17 @@ class Authentication:
         correlation_id = _correlation_id(headers)
         return Caller(key.tenant, key.role, key.name, key.id, key.groups, address, correlation_id)
 
+    def check_still(self, caller: Caller) -> None:
+        """Refuse a caller whose key has ended, or whose tenant is going, since they were let in.
+
+        Only what this node knows is asked, for it is asked of every request.
+        """
+        if caller.key is None:  # the operator, or nobody in particular
+            return
+        key = self._rules.keys.find(caller.key)
+        if key is None or not self._opens(key):
+            raise Unauthorized("unauthorized")
+
     def making(self, caller: Caller) -> AbstractContextManager[None]:
         """Let a caller make something; refuse it if their tenant is going since they were let in.
 
@@ -128,10 +139,11 @@ class Authentication:
     def _opened(self, id_: str, digest: str) -> ApiKey | None:
         """The key that this text is, as far as is known here."""
         key = self._rules.keys.find(id_)
-        if key is None or not key.opens_with(digest) or not key.is_valid(self._clock.now()):
-            return None
+        return None if key is None or not key.opens_with(digest) or not self._opens(key) else key
+
+    def _opens(self, key: ApiKey) -> bool:
         # A tenant is gone, or going, before its last key is.
-        return key if self._is_open(key.tenant) else None
+        return key.is_valid(self._clock.now()) and self._is_open(key.tenant)
 
     async def _look_for_stranger(self) -> None:
         """Look whether a key that is not known was just made; of too many, only now and then."""
