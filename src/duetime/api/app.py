@@ -127,11 +127,22 @@ class Endpoint:
             self._authentication.check_still(caller)
             if operation.makes:
                 with self._authentication.making(caller):
-                    return await operation.handler(request)
-            return await operation.handler(request)
+                    reply = await operation.handler(request)
+            else:
+                reply = await operation.handler(request)
         finally:
             if room is not None:
                 room.leave()
+        if reply.stream is not None:
+            reply.stream = self._parts_for(caller, reply.stream)
+        return reply
+
+    async def _parts_for(self, caller: Caller, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The parts of an answer, as long as its caller may have them."""
+        async for part in parts:
+            self._authentication.check_still(caller)
+            yield part
+        self._authentication.check_still(caller)  # or it would be taken for the whole
 
 
 class Document:
