@@ -137,7 +137,10 @@ class ApiKeys:
             raise Conflict("key: try again")  # another has the same id: once in the life of a star
         try:
             await self._tenants.staying(caller, key.tenant)
-        except (Conflict, NotFound):  # it is going since a moment ago; nobody gets to know this key
+            self._own(caller)
+        except (Conflict, NotFound, Unauthorized):
+            # The tenant is going, or who asks has ended, since a moment ago: whoever saw to that
+            # must not find a key that was made after it. Nobody gets to know this one.
             await self._rules.put(self._rules.keys, key.id, self._rules.keys.kept(key.id), None)
             raise
         await self._note(caller, action, key, details)
@@ -178,12 +181,20 @@ class ApiKeys:
             )
 
     def _end_of(self, caller: Caller) -> Millis | None:
+        own = self._own(caller)
+        return None if own is None else own.expires_at
+
+    def _own(self, caller: Caller) -> ApiKey | None:
+        """The key of who asks, unless it has ended since they were let in; the operator has none.
+
+        Who must know it for sure has the rules looked at before.
+        """
         if caller.key is None:
             return None
         key = self._rules.keys.find(caller.key)
-        if key is None:  # it was revoked since it was let in
+        if key is None or not key.is_valid(self._clock.now()):
             raise Unauthorized("unauthorized")
-        return key.expires_at
+        return key
 
     async def _find(self, caller: Caller, tenant: str, id_: str) -> ApiKey:
         await self._tenants.get(caller, tenant)
