@@ -201,9 +201,28 @@ async def test_the_actions_of_a_group_are_told_to_those_of_it(api: Api):
         "group.pause",
         "group.resume",
         "action.done",
+        "action.create",
         "group.delete",
         "action.done",
     ]
+
+
+async def test_who_deletes_a_group_with_its_timers(api: Api):
+    """It is told before the answer is, also if that is 202 and the work has yet to be done."""
+    key = await api.make_key(name="tidy")
+    await api.put("/groups/g", {})
+    await api.create(group="g")
+    asked = await api.call("DELETE", "/groups/g", key=key, params={"cancel": "true"})
+    assert asked.status == 202
+    [line] = (await api.get("/audit", kind="action")).data["lines"]
+    assert (line["action"], line["actor"], line["group"]) == ("action.create", "tidy", "g")
+    assert line["target"] == asked.data["action"]
+    assert line["details"] == {
+        "action": "cancel",
+        "filter": {"status": ["pending", "paused"], "group": "g"},
+        "dry_run": False,
+        "by": "the deletion of its group",
+    }
 
 
 @pytest.mark.parametrize(

@@ -102,14 +102,7 @@ class Actions:
         made = await self._start_once(action)
         if made is not None:
             return await self._repeated(made, fingerprint), False
-        await self._audit.note(
-            caller,
-            "action.create",
-            "action",
-            action.id,
-            group=action.group,
-            details={"action": body.action, "filter": _words(body), "dry_run": body.dry_run},
-        )
+        await self.note_create(caller, action, _words(body))
         return await self.awaited(action, KINDNESS), True
 
     def new(
@@ -142,6 +135,15 @@ class Actions:
         if is_new:
             self._call_clerk()
         return is_new
+
+    async def note_create(
+        self, caller: Caller, action: Action, words: dict[str, object], **details: object
+    ) -> None:
+        """Write into the audit that an action was asked for, with its filter in words."""
+        about = {"action": action.verb, "filter": words, "dry_run": action.dry_run, **details}
+        await self._audit.note(
+            caller, "action.create", "action", action.id, group=action.group, details=about
+        )
 
     async def let_begin(self, action: Action) -> None:
         """Let an action begin that was only prepared."""
