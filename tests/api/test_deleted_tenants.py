@@ -285,6 +285,20 @@ async def test_killed_at_every_write(make_api, how: str):
     assert kills >= 10  # mark, decision, key, group and end, each with its revision; the audit
 
 
+async def test_when_its_keys_were_used_is_forgotten(quick_api: Api, make_api):
+    """Nothing of it stays, nor does another node bring it back that still knew of a use."""
+    api, other = quick_api, make_api(quick_api.store)
+    key = await api.make_key("acme")
+    for each in (api, other):
+        assert (await each.call("GET", "/timers", key=key)).status == 200
+    await api.service.uses.step()
+    assert len(await api.store.records("key uses")) == 1
+    assert (await api.delete("/tenants/acme")).status == 200
+    assert await api.store.records("key uses") == []
+    await other.service.uses.step()
+    assert await api.store.records("key uses") == []
+
+
 async def test_a_tenant_that_a_crash_left_on_its_way_can_be_kept(make_api):
     """If a timer of it came in meanwhile, the next try says so and opens it again."""
     real = MemoryStore()
