@@ -10,6 +10,7 @@ from duetime.requests import to_millis, to_time
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import OPERATOR, Caller
+from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.requests import CreateKey, RotateKey
 from duetime.tenancy.role import Role
 from duetime.tenancy.rules import Rules
@@ -33,6 +34,7 @@ class ApiKeys:
         self._uses = uses
         self._clock = clock
         self._audit = audit
+        self._newcomers = Newcomers()
 
     async def create(self, caller: Caller, tenant: str, body: CreateKey) -> tuple[ApiKey, str]:
         """Make a key; its text is in the answer, and nowhere else ever again."""
@@ -126,14 +128,14 @@ class ApiKeys:
     async def _make(
         self, caller: Caller, action: str, key: ApiKey, details: dict[str, object] | None = None
     ) -> tuple[ApiKey, str]:
-        now = self._clock.now()
-        mine = [each for each in self._rules.keys if each.tenant == key.tenant]
-        if sum(each.is_valid(now) for each in mine) >= MOST_KEYS:
-            raise Conflict(f"key: a tenant has at most {MOST_KEYS} keys; revoke some")
         text = api_key.new_text(key.id)
         key = replace(key, digest=api_key.digest_of(text.encode()))
-        await self._drop_ended(key.tenant, now)
-        if not await self._rules.put(self._rules.keys, key.id, None, key):
+        with self._newcomers.coming(key.tenant, key.id) as others:
+            now = self._clock.now()
+            self._check_room(key.tenant, others, now)
+            await self._drop_ended(key.tenant, now)
+            is_put = await self._rules.put(self._rules.keys, key.id, None, key)
+        if not is_put:
             raise Conflict("key: try again")  # another has the same id: once in the life of a star
         try:
             await self._tenants.staying(caller, key.tenant)
@@ -145,6 +147,11 @@ class ApiKeys:
             raise
         await self._note(caller, action, key, details)
         return key, text
+
+    def _check_room(self, tenant: str, coming: frozenset[str], now: Millis) -> None:
+        mine = {key.id for key in self._rules.keys if key.tenant == tenant and key.is_valid(now)}
+        if len(coming | mine) >= MOST_KEYS:
+            raise Conflict(f"key: a tenant has at most {MOST_KEYS} keys; revoke some")
 
     async def _drop_ended(self, tenant: str, now: Millis) -> None:
         """Drop what has ended long ago, or is too much; some of it, the oldest first."""
