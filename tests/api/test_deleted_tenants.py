@@ -14,6 +14,7 @@ from duetime.tenancy.obedience import LONGEST, LOOK_EVERY
 from duetime.testing import FlakyStore
 from tests.api.client import Api, timer_body
 from tests.api.gated import GatedStore, late_bodies
+from tests.api.test_roles import BODIES, NEEDED
 from tests.bulk.desk import Crash, CrashingStore
 from tests.waiting import settle
 
@@ -210,6 +211,60 @@ async def test_what_the_operator_may_do_while_it_goes(quick_api: Api, make_api):
     await node.beat()
     await looked(api)
     assert (await deleting).status == 200
+
+
+# What the operator may still do for a tenant that is on its way, beside to look and to delete.
+STILL = {"POST /tenants", "POST /timers/actions"}  # a tenant of another name; to cancel all
+VERBS = {
+    "cancel": {},
+    "delete": {},
+    "pause": {},
+    "resume": {},
+    "fire": {},
+    "shift": {"by": "1h"},
+    "update": {"update": {"name": "n"}},
+}
+
+
+async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
+    """A tenant whose deletion was cut short by a crash, and what it has, by its place in paths."""
+    real = MemoryStore()
+    api: Api = make_api(real)
+    key = await api.make_key("acme")
+    timer = (await api.call("POST", "/timers", timer_body(group="g"), key=key)).data
+    assert (await api.call("DELETE", f"/timers/{timer['id']}", key=key)).status == 200
+    dying: Api = make_api(CrashingStore(real, 3, "before"))
+    with pytest.raises(Crash):
+        await dying.delete("/tenants/acme")
+    await api.service.rules.look()
+    assert (await api.get("/tenants/acme")).data["leaving_since"] is not None
+    names = {"group": "g", "tenant": "acme", "node": "n", "key": key.split("_")[1]}
+    return api, {**names, "id": timer["id"], "timer_id": timer["timer_id"], "action": timer["id"]}
+
+
+@pytest.mark.parametrize("route", [each for each in NEEDED if each != "DELETE /tenants/{tenant}"])
+async def test_every_route_while_it_goes(make_api, route: str):
+    """What would make or change something is refused, and says why; the rest is as ever."""
+    api, names = await left_on_its_way(make_api)
+    method, path = route.split()
+    answer = await acting(api, method, path.format(**names), BODIES.get(route))
+    if method in {"GET", "DELETE"} or route in STILL:
+        is_there = path not in {"/nodes/{node}", "/actions/{action}"}
+        assert answer.status in ({200, 201, 202} if is_there else {404})
+    else:
+        assert answer.summary == LEAVING
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_every_bulk_action_while_it_goes(make_api, verb: str):
+    """Only those that end timers are taken."""
+    api, _ = await left_on_its_way(make_api)
+    body = {"action": verb, "filter": {"all": True}, **VERBS[verb]}
+    answer = await acting(api, "POST", "/timers/actions", body)
+    if verb in {"cancel", "delete"}:
+        assert answer.status == 202
+    else:
+        assert answer.summary == LEAVING
 
 
 async def test_a_node_that_never_confirms(quick_api: Api, make_api):

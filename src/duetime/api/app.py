@@ -125,6 +125,8 @@ class Endpoint:
         try:
             # Whoever lets its body wait must not get in with a key that has ended meanwhile.
             self._authentication.check_still(caller)
+            if operation.changes:
+                self._authentication.check_stays(caller)
             if operation.makes:
                 with self._authentication.making(caller):
                     reply = await operation.handler(request)

@@ -82,17 +82,21 @@ class Authentication:
         if key is None or not self._opens(key):
             raise Unauthorized("unauthorized")
 
-    def making(self, caller: Caller) -> AbstractContextManager[None]:
-        """Let a caller make something; refuse it if their tenant is going since they were let in.
-
-        Until it is made, no other node takes it that this one knows of what is new of tenants.
-        """
+    def check_stays(self, caller: Caller) -> None:
+        """Refuse to make or change anything for a tenant that is going since they were let in."""
         if not self._is_open(caller.tenant):
             if not caller.is_operator:
                 raise Unauthorized("unauthorized")
             if not self._is_known(caller.tenant):
                 raise NotFound("tenant not found")
             check_stays(self._rules.tenants.find(caller.tenant))
+
+    def making(self, caller: Caller) -> AbstractContextManager[None]:
+        """Let a caller make something, if their tenant stays.
+
+        Until it is made, no other node takes it that this one knows of what is new of tenants.
+        """
+        self.check_stays(caller)
         return self._rules.making()
 
     def _is_operators(self, presented: bytes) -> bool:

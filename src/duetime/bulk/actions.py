@@ -25,10 +25,12 @@ from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenants import check_stays
 from duetime.timer import DEFAULT_TENANT
 
 MOST_UNDER_WAY = 20  # of one tenant; nodes that find the last place free at once both take it
 MOST_TRIES = 50  # to change a record that its clerk writes again and again
+ENDING = ("cancel", "delete")  # what is done also for a tenant that is being deleted
 KINDNESS = 1.0  # seconds that a request waits for an action that may soon have ended
 
 
@@ -84,6 +86,8 @@ class Actions:
         fingerprint = None if key is None else documents.fingerprint(body, caller.groups)
         if key is not None and (made := await self._made_before(caller, key)) is not None:
             return await self._repeated(made, fingerprint), False
+        if body.action not in ENDING:
+            check_stays(self._rules.tenants.find(caller.tenant))
         update = to_update(body)
         if update is not None:
             try:
