@@ -12,7 +12,7 @@ from duetime.errors import StoreUnavailable
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore
-from tests.api.client import KEY, Api, timer_body
+from tests.api.client import KEY, Api, call_app, timer_body
 from tests.factories import NOW, make_line
 from tests.waiting import settle
 
@@ -71,6 +71,24 @@ async def test_who_and_from_where(api: Api):
         "correlation_id": "c-1",
         "details": {},
     }
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ("größe-✓-🎉".encode(), "größe-✓-🎉"),
+        ("é".encode() * 255, "é" * 255),
+        ("é".encode() * 256, "é" * 255),
+        (b"caf\xe9", "caf\ufffd"),  # not UTF-8
+    ],
+)
+async def test_a_correlation_id_in_any_letters(api: Api, sent: bytes, told: str):
+    """It is the same text in the audit as on the timer; where no timer has it, what can be read."""
+    headers = [(b"x-api-key", KEY.encode()), (b"x-correlation-id", sent)]
+    answer = await call_app(api.app, "PUT", "/groups/g", headers=headers, chunks=(b"{}",))
+    assert answer.status == 201
+    [line] = (await api.get("/audit")).data["lines"]
+    assert line["correlation_id"] == told
 
 
 async def test_behind_a_trusted_proxy(make_api):

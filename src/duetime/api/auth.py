@@ -183,7 +183,7 @@ def _presented(headers: Headers) -> bytes:
 def _correlation_id(headers: Headers) -> str | None:
     """What the audit says of the request; one that is no text is the operation's to refuse."""
     given = header(headers, b"x-correlation-id")
-    return None if given is None else given[:LONGEST_TEXT].decode("ascii", "replace")
+    return None if given is None else given.decode("utf-8", "replace")[:LONGEST_TEXT]
 
 
 def _text(value: bytes | None) -> str | None:
