@@ -9,7 +9,8 @@ from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unauth
 from duetime.requests import to_millis, to_time
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
-from duetime.tenancy.caller import OPERATOR, Caller
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.key_name import check_key_name
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.requests import CreateKey, RotateKey
 from duetime.tenancy.role import Role
@@ -39,10 +40,7 @@ class ApiKeys:
     async def create(self, caller: Caller, tenant: str, body: CreateKey) -> tuple[ApiKey, str]:
         """Make a key; its text is in the answer, and nowhere else ever again."""
         await self._tenants.staying(caller, tenant)
-        if body.name.strip().casefold() == OPERATOR.name:
-            raise InvalidRequest(
-                f"name: only the API_KEY of the service is called '{OPERATOR.name}'"
-            )
+        check_key_name(body.name)
         now = self._clock.now()
         role = Role(body.role)
         groups = None if body.groups is None else frozenset(body.groups)
