@@ -135,7 +135,8 @@ class Waiting:
                 f"the timers could not be counted within {LONGEST_COUNT:g} s"
             ) from None
         except StoreUnavailable as error:
-            raise Unavailable(f"the timers could not be counted: {error}") from None
+            told = "the timers could not be counted; try again"
+            raise Unavailable(f"the timers could not be counted: {error}", told=told) from None
 
     async def _by_group(self, tenant: str) -> dict[str, dict[str, int]]:
         counts: dict[str, dict[str, int]] = {}
