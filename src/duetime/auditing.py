@@ -71,9 +71,8 @@ class Audit:
         try:
             await self._notes.submit(line, _WEIGHT)
         except Unavailable as error:
-            raise StoreUnavailable(
-                f"it was done, but not written into the audit: {error}"
-            ) from None
+            why = f"it was done, but not written into the audit: {error}"
+            raise StoreUnavailable(why, told=why) from None
 
     async def note_create(
         self,

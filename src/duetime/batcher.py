@@ -179,7 +179,8 @@ def _fail(waiters: Sequence[asyncio.Future[Answer]], error: BaseException) -> No
 
 
 def _unanswered() -> Unanswered:
-    return Unanswered(not_known(f"no answer within {LONGEST_WRITE:.0f} s"))
+    why = not_known(f"no answer within {LONGEST_WRITE:.0f} s")
+    return Unanswered(why, told=why)
 
 
 def _not_begun() -> Unavailable:

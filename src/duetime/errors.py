@@ -31,6 +31,13 @@ def not_known(why: str) -> str:
     )
 
 
+# What those hear of a failing store who do not run it, unless the error says otherwise.
+_NOT_TOLD = (
+    "database error; if this was a change, it is not known whether it was made: look before "
+    "repeating it"
+)
+
+
 def gravest(failures: "list[StoreUnavailable]") -> "StoreUnavailable":
     """Which of several failures to tell of: one after which a write may still land, if any."""
     return next((each for each in failures if isinstance(each, Unanswered)), failures[0])
@@ -101,9 +108,19 @@ class CallerGone(DuetimeError):
 class StoreError(DuetimeError):
     """The store could not do what was asked."""
 
+    def __init__(self, message: str, *, told: str | None = None) -> None:
+        super().__init__(message)
+        self.told = message if told is None else told  # for those who do not run the service
+
 
 class StoreUnavailable(StoreError):
-    """The store did not answer: a write may or may not have landed, so re-read before retrying."""
+    """The store did not answer: a write may or may not have landed, so re-read before retrying.
+
+    Its message is mostly the driver's, which may name addresses and users of the database.
+    """
+
+    def __init__(self, message: str, *, told: str = _NOT_TOLD) -> None:
+        super().__init__(message, told=told)
 
 
 class Unanswered(StoreUnavailable):

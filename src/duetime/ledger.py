@@ -102,7 +102,8 @@ class Ledger:
             if stored is not None and stored.version == change.old.version:
                 raise _nothing_written() from None
             if stored is None or stored.version > change.new.version:
-                raise StoreUnavailable(not_known("the timer has changed again since")) from None
+                why = not_known("the timer has changed again since")
+                raise StoreUnavailable(why, told=why) from None
             return stored == change.new
 
     # Reading ----------------------------------------------------------------------------------
@@ -182,7 +183,10 @@ async def _tried(reading: Awaitable[AnswerT]) -> AnswerT:
     try:
         return await reading
     except StoreUnavailable as error:
-        raise Unavailable(f"the database did not answer ({error}); try again") from error
+        raise Unavailable(
+            f"the database did not answer ({error}); try again",
+            told="the database did not answer; try again",
+        ) from error
 
 
 def _nothing_written() -> Unavailable:

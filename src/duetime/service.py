@@ -101,8 +101,8 @@ class Service:
         self.rules = rules or Rules(store, clock)
         self.meter = meter or Meter(self.rules, store, clock)
         self.audit = audit or Audit(store, clock)
-        self.uses = Uses(store, clock)
-        self.tenants = Tenants(self.rules, store, clock, self.audit)
+        self.uses = Uses(store, self.rules)
+        self.tenants = Tenants(self.rules, store, clock, self.audit, self.uses)
         self.keys = ApiKeys(self.rules, self.tenants, self.uses, clock, self.audit)
         self.groups = Groups(
             self.rules,

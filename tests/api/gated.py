@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from duetime.stores import Store
-from tests.api.client import Answer, timer_body
+from tests.api.client import Answer, Api, timer_body
 from tests.waiting import settle
 
 BODY = json.dumps(timer_body()).encode()
@@ -31,6 +31,19 @@ class GatedStore:
             return await method(*args)
 
         return call
+
+
+def late_bodies(api: Api, sent: asyncio.Event) -> Api:
+    """The same API, to which requests send their bodies only when a test lets them."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        async def late() -> Any:
+            await sent.wait()
+            return await receive()
+
+        await api.app(scope, late, send)
+
+    return Api(app, api.service, api.store, api.clock, api.sender)
 
 
 async def started(*calls: Any) -> list[asyncio.Task[Answer]]:

@@ -12,7 +12,7 @@ from duetime.errors import StoreUnavailable
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FakeClock, FlakyStore
-from tests.api.client import KEY, Api, timer_body
+from tests.api.client import KEY, Api, call_app, timer_body
 from tests.factories import NOW, make_line
 from tests.waiting import settle
 
@@ -71,6 +71,24 @@ async def test_who_and_from_where(api: Api):
         "correlation_id": "c-1",
         "details": {},
     }
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ("größe-✓-🎉".encode(), "größe-✓-🎉"),
+        ("é".encode() * 255, "é" * 255),
+        ("é".encode() * 256, "é" * 255),
+        (b"caf\xe9", "caf\ufffd"),  # not UTF-8
+    ],
+)
+async def test_a_correlation_id_in_any_letters(api: Api, sent: bytes, told: str):
+    """It is the same text in the audit as on the timer; where no timer has it, what can be read."""
+    headers = [(b"x-api-key", KEY.encode()), (b"x-correlation-id", sent)]
+    answer = await call_app(api.app, "PUT", "/groups/g", headers=headers, chunks=(b"{}",))
+    assert answer.status == 201
+    [line] = (await api.get("/audit")).data["lines"]
+    assert line["correlation_id"] == told
 
 
 async def test_behind_a_trusted_proxy(make_api):
@@ -201,9 +219,28 @@ async def test_the_actions_of_a_group_are_told_to_those_of_it(api: Api):
         "group.pause",
         "group.resume",
         "action.done",
+        "action.create",
         "group.delete",
         "action.done",
     ]
+
+
+async def test_who_deletes_a_group_with_its_timers(api: Api):
+    """It is told before the answer is, also if that is 202 and the work has yet to be done."""
+    key = await api.make_key(name="tidy")
+    await api.put("/groups/g", {})
+    await api.create(group="g")
+    asked = await api.call("DELETE", "/groups/g", key=key, params={"cancel": "true"})
+    assert asked.status == 202
+    [line] = (await api.get("/audit", kind="action")).data["lines"]
+    assert (line["action"], line["actor"], line["group"]) == ("action.create", "tidy", "g")
+    assert line["target"] == asked.data["action"]
+    assert line["details"] == {
+        "action": "cancel",
+        "filter": {"status": ["pending", "paused"], "group": "g"},
+        "dry_run": False,
+        "by": "the deletion of its group",
+    }
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from duetime.testing import FakeClock
 from tests.api.client import KEY, call_app, timer_body
 from tests.api.conftest import MakeApi
 from tests.api.gated import BODY, GatedStore, assert_refused, seconds, started
+from tests.waiting import settle
 
 LARGE = json.dumps(timer_body(metadata="x" * 2 * SMALL)).encode()
 
@@ -89,8 +90,9 @@ async def test_a_body_in_chunks_keeps_the_room_that_it_needs(make_api: MakeApi, 
     assert (bodies._large._count, bodies._large._weight) == (0, 0)
 
 
-async def test_a_large_body_that_stalls(make_api: MakeApi, clock: FakeClock):
-    """Whoever announces a large body and does not send it loses the room again."""
+@pytest.mark.parametrize("size", [1, TINY, SMALL, 2 * SMALL])
+async def test_a_body_that_stalls(make_api: MakeApi, clock: FakeClock, size: int):
+    """Whoever announces a body and does not send it loses the room again, and the connection."""
     bodies = Bodies(clock)
     api = make_api(MemoryStore(), bodies=bodies)
     sent: list[Any] = []
@@ -101,7 +103,7 @@ async def test_a_large_body_that_stalls(make_api: MakeApi, clock: FakeClock):
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(b"x-api-key", KEY.encode()), (b"content-length", b"%d" % (2 * SMALL))]
+    headers = [(b"x-api-key", KEY.encode()), (b"content-length", b"%d" % size)]
     scope = {
         "type": "http",
         "method": "POST",
@@ -112,10 +114,12 @@ async def test_a_large_body_that_stalls(make_api: MakeApi, clock: FakeClock):
         "headers": headers,
     }
     [task] = await started(api.app(scope, receive, send))
-    assert bodies._large._count == 1
+    held = [bodies._small._count, bodies._large._count]
+    assert held == [int(TINY < size <= SMALL), int(size > SMALL)]
     clock.advance(seconds(LONGEST_READ))
-    await task
+    await settle()
+    assert task.done()
     assert sent[0]["status"] == 400
     assert (b"connection", b"close") in sent[0]["headers"]
     assert b"body: did not arrive within 60 s" in sent[1]["body"]
-    assert (bodies._large._count, bodies._large._weight) == (0, 0)
+    assert [bodies._small._count, bodies._large._count] == [0, 0]

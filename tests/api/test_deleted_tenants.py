@@ -13,7 +13,8 @@ from duetime.stores.memory import MemoryStore
 from duetime.tenancy.obedience import LONGEST, LOOK_EVERY
 from duetime.testing import FlakyStore
 from tests.api.client import Api, timer_body
-from tests.api.gated import GatedStore
+from tests.api.gated import GatedStore, late_bodies
+from tests.api.test_roles import BODIES, NEEDED
 from tests.bulk.desk import Crash, CrashingStore
 from tests.waiting import settle
 
@@ -169,15 +170,7 @@ async def test_a_create_whose_body_came_late(quick_api: Api, make_api):
     node = OtherNode(make_api(api.store))
     await node.beat()
     body = asyncio.Event()
-
-    async def slow_app(scope, receive, send):
-        async def slow_receive():
-            await body.wait()
-            return await receive()
-
-        await api.app(scope, slow_receive, send)
-
-    slow = Api(slow_app, api.service, api.store, api.clock, api.sender)
+    slow = late_bodies(api, body)
     by_key = asyncio.create_task(slow.call("POST", "/timers", timer_body(), key=key))
     by_operator = asyncio.create_task(acting(slow, "POST", "/timers", timer_body()))
     await settle()
@@ -218,6 +211,60 @@ async def test_what_the_operator_may_do_while_it_goes(quick_api: Api, make_api):
     await node.beat()
     await looked(api)
     assert (await deleting).status == 200
+
+
+# What the operator may still do for a tenant that is on its way, beside to look and to delete.
+STILL = {"POST /tenants", "POST /timers/actions"}  # a tenant of another name; to cancel all
+VERBS = {
+    "cancel": {},
+    "delete": {},
+    "pause": {},
+    "resume": {},
+    "fire": {},
+    "shift": {"by": "1h"},
+    "update": {"update": {"name": "n"}},
+}
+
+
+async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
+    """A tenant whose deletion was cut short by a crash, and what it has, by its place in paths."""
+    real = MemoryStore()
+    api: Api = make_api(real)
+    key = await api.make_key("acme")
+    timer = (await api.call("POST", "/timers", timer_body(group="g"), key=key)).data
+    assert (await api.call("DELETE", f"/timers/{timer['id']}", key=key)).status == 200
+    dying: Api = make_api(CrashingStore(real, 3, "before"))
+    with pytest.raises(Crash):
+        await dying.delete("/tenants/acme")
+    await api.service.rules.look()
+    assert (await api.get("/tenants/acme")).data["leaving_since"] is not None
+    names = {"group": "g", "tenant": "acme", "node": "n", "key": key.split("_")[1]}
+    return api, {**names, "id": timer["id"], "timer_id": timer["timer_id"], "action": timer["id"]}
+
+
+@pytest.mark.parametrize("route", [each for each in NEEDED if each != "DELETE /tenants/{tenant}"])
+async def test_every_route_while_it_goes(make_api, route: str):
+    """What would make or change something is refused, and says why; the rest is as ever."""
+    api, names = await left_on_its_way(make_api)
+    method, path = route.split()
+    answer = await acting(api, method, path.format(**names), BODIES.get(route))
+    if method in {"GET", "DELETE"} or route in STILL:
+        is_there = path not in {"/nodes/{node}", "/actions/{action}"}
+        assert answer.status in ({200, 201, 202} if is_there else {404})
+    else:
+        assert answer.summary == LEAVING
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_every_bulk_action_while_it_goes(make_api, verb: str):
+    """Only those that end timers are taken."""
+    api, _ = await left_on_its_way(make_api)
+    body = {"action": verb, "filter": {"all": True}, **VERBS[verb]}
+    answer = await acting(api, "POST", "/timers/actions", body)
+    if verb in {"cancel", "delete"}:
+        assert answer.status == 202
+    else:
+        assert answer.summary == LEAVING
 
 
 async def test_a_node_that_never_confirms(quick_api: Api, make_api):
@@ -291,6 +338,20 @@ async def test_killed_at_every_write(make_api, how: str):
         if not was_killed:
             break
     assert kills >= 10  # mark, decision, key, group and end, each with its revision; the audit
+
+
+async def test_when_its_keys_were_used_is_forgotten(quick_api: Api, make_api):
+    """Nothing of it stays, nor does another node bring it back that still knew of a use."""
+    api, other = quick_api, make_api(quick_api.store)
+    key = await api.make_key("acme")
+    for each in (api, other):
+        assert (await each.call("GET", "/timers", key=key)).status == 200
+    await api.service.uses.step()
+    assert len(await api.store.records("key uses")) == 1
+    assert (await api.delete("/tenants/acme")).status == 200
+    assert await api.store.records("key uses") == []
+    await other.service.uses.step()
+    assert await api.store.records("key uses") == []
 
 
 async def test_a_tenant_that_a_crash_left_on_its_way_can_be_kept(make_api):

@@ -254,3 +254,34 @@ async def test_a_revocation_goes_through(make_api, meddling: str, status: int):
         await each.service.rules.look()
         assert (await each.call("GET", "/timers", key=key)).status == 401
         assert kept["id"] not in {one["id"] for one in (await each.get(KEYS)).data["keys"]}
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+@pytest.mark.parametrize("what", ["create", "rotate itself", "rotate another"])
+async def test_a_key_that_ends_while_it_makes_another(make_api, what: str, how: str):
+    """Once its end is acknowledged, on whichever node, no key comes from it any more."""
+    store = FlakyStore(MemoryStore())
+    api, other = make_api(store), make_api(store)
+    key = await api.make_key("acme", expires_in="1h")
+    another = (await api.post(KEYS, {"name": "n", "role": "read", "expires_in": "1m"})).data["id"]
+    id_, real = key.split("_")[1], store.store.put_record
+
+    async def put_record(old, new):
+        if new is not None and new.kind == "key" and old is None:
+            store.store.put_record = real
+            if how == "expired":
+                api.clock.advance(HOUR)
+            else:
+                assert (await other.delete(f"{KEYS}/{id_}")).status == 200
+        return await real(old, new)
+
+    store.store.put_record = put_record
+    path, body = {
+        "create": (KEYS, {"name": "new", "role": "admin"}),
+        "rotate itself": (f"{KEYS}/{id_}/rotate", None),
+        "rotate another": (f"{KEYS}/{another}/rotate", None),
+    }[what]
+    assert (await api.call("POST", path, body, key=key)).summary == (401, 4, "unauthorized")
+    assert {record.name for record in await store.records("key")} <= {id_, another}
+    lines = await store.lines("acme", None, 100, descending=True)
+    assert id_ not in {line.key for line in lines}

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.promise("roles-hold")
 
 KEYS = "/tenants/acme/keys"
 RESERVED = "name: only the API_KEY of the service is called 'operator'"
+OWN = "name: only the service itself is called 'duetime'"
+NOT_ALLOWED = "name: has a character that is not allowed here"
 
 
 async def test_a_key_opens_its_own_tenant(acme: Api):
@@ -198,7 +200,7 @@ async def test_an_admin_makes_keys_of_its_own_tenant_only(acme: Api):
         ({"name": "operator", "role": "read"}, RESERVED),
         ({"name": "OPERATOR", "role": "read"}, RESERVED),
         ({"name": " Operator ", "role": "read"}, RESERVED),
-        ({"name": "n\n", "role": "read"}, "name: has a character that is not allowed here"),
+        ({"name": "n\n", "role": "read"}, NOT_ALLOWED),
         ({"name": "n", "role": "read", "secret": "s"}, "secret: unknown field"),
         ({"name": "n", "role": "read", "expires_in": "soon"}, None),
     ],
@@ -209,6 +211,39 @@ async def test_bad_keys(acme: Api, body: dict, message: str | None):
     assert (answer.status, answer.code) == (400, 2)
     assert message is None or answer.message == message
     assert (await acme.get(KEYS)).data == {"keys": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("\uff4f\uff50\uff45\uff52\uff41\uff54\uff4f\uff52", RESERVED),  # of full width
+        ("\U0001d428perator", RESERVED),  # bold
+        ("\u24deperator", RESERVED),  # in a circle
+        ("\u00a0operator\u3000", RESERVED),  # between other spaces
+        ("operator\ufe0f", RESERVED),  # with a mark that is not seen
+        ("o\u034fperator", RESERVED),
+        ("duetime", OWN),
+        (" DueTime", OWN),
+        ("oper\u200bator", NOT_ALLOWED),  # a space of no width
+        ("operator\u200d", NOT_ALLOWED),
+        ("operat\u00ador", NOT_ALLOWED),  # a hyphen that is not shown
+        ("\u202erotarepo", NOT_ALLOWED),  # from right to left
+        ("billing\ufeff", NOT_ALLOWED),
+        ("a\u2028b", NOT_ALLOWED),  # a line of its own
+        ("a\u2029b", NOT_ALLOWED),
+    ],
+)
+async def test_names_that_would_be_taken_for_others(acme: Api, name: str, message: str):
+    """No key reads like the operator, or like the service, and none has what cannot be seen."""
+    answer = await acme.post(KEYS, {"name": name, "role": "read"})
+    assert answer.summary == (400, 2, message)
+    assert (await acme.get(KEYS)).data == {"keys": []}
+
+
+@pytest.mark.parametrize("name", ["operators", "co-operator", "operator 2", "größe", "会计", "🔑"])
+async def test_names_that_are_like_no_other(acme: Api, name: str):
+    """Whatever else people call their keys is theirs to choose."""
+    assert (await acme.post(KEYS, {"name": name, "role": "read"})).data["name"] == name
 
 
 async def test_a_store_that_is_away_does_not_lock_known_keys_out(make_api, clock):

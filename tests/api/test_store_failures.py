@@ -340,3 +340,104 @@ async def test_engine_hears_of_what_was_written(make_api: MakeApi, store: Store)
     assert ear.heard == [(id_, 1)]
     await make_api(FlakyWrites(store, "after"), engine=ear).post(f"/timers/{id_}/fire")
     assert ear.heard == [(id_, 1), (id_, 2)]
+
+
+SECRET = "connection to 10.1.2.3:5432 refused for user 'duetime'"
+HIDDEN = [  # for which route, what those hear who do not run the service
+    ("GET", "/timers", None, (503, 9, "the database did not answer; try again")),
+    ("GET", "/groups", None, None),
+    ("GET", "/usage", None, (503, 9, "the timers could not be counted; try again")),
+    ("GET", "/actions", None, None),
+    ("GET", "/audit", None, (503, 9, "the database did not answer; try again")),
+    ("GET", "/audit/export", None, (503, 9, "the database did not answer; try again")),
+    ("GET", "/tenants/acme/keys", None, None),
+    ("POST", "/timers", timer_body(), None),
+    ("POST", "/timers/batch", {"timers": [timer_body()]}, None),
+    ("PUT", "/groups/g", {}, None),
+    ("POST", "/timers/actions", {"action": "cancel", "filter": {"all": True}}, None),
+]
+NOT_TOLD = (
+    500,
+    1,
+    (
+        "database error; if this was a change, it is not known whether it was made: look before "
+        "repeating it"
+    ),
+)
+
+
+class Telling(FlakyStore):
+    """A store that fails with the words of a driver."""
+
+    def __getattr__(self, name: str) -> Any:
+        method = super().__getattr__(name)
+
+        async def call(*args: Any, **named: Any) -> Any:
+            if self.failing:
+                raise StoreUnavailable(f"PostgreSQL: {SECRET}")
+            return await method(*args, **named)
+
+        return call
+
+
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize(("method", "path", "body", "expected"), HIDDEN)
+async def test_what_the_driver_says_is_the_operators(
+    make_api: MakeApi, store: Store, *, method: str, path: str, body, expected, caplog
+):
+    """Tenants hear that the database failed, and not where it is; the operator and the log do."""
+    flaky = Telling(store)
+    api = make_api(flaky)
+    key = await api.make_key("acme")
+    flaky.failing = "before"
+    for _ in range(3):
+        answer = await api.call(method, path, body, key=key)
+        assert answer.summary == (expected or NOT_TOLD)
+        assert SECRET not in answer.body.decode()
+    [told] = [record.getMessage() for record in caplog.records if record.name == "duetime.api"]
+    assert SECRET in told
+    operators = await api.call(method, path, body, headers={"X-Tenant-ID": "acme"})
+    assert operators.status == (expected or NOT_TOLD)[0]
+    assert SECRET in operators.message
+    assert len([each for each in caplog.records if each.name == "duetime.api"]) == 1
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_nor_in_a_batch(make_api: MakeApi, store: Store):
+    """A timer of a batch whose failure has words of the driver is told of without them."""
+    flaky = Telling(store)
+    api = make_api(flaky)
+    key = await api.make_key("acme")
+    await api.put("/tenants/acme", {"quotas": {"pending": 5}})
+    real = store.count
+
+    async def failing(*_args: Any) -> Any:
+        raise StoreUnavailable(f"PostgreSQL: {SECRET}")
+
+    store.count = failing
+    answer = await api.call("POST", "/timers/batch", {"timers": [timer_body()]}, key=key)
+    store.count = real
+    assert "the timers could not be counted" in answer.body.decode()
+    assert SECRET not in answer.body.decode()
+
+
+async def test_the_log_hears_of_each_outage_once(make_api: MakeApi, store: Store, caplog):
+    """However long one lasts; one that comes a minute after it is another."""
+    flaky = Telling(store)
+    api = make_api(flaky)
+    key = await api.make_key("acme")
+    for passed, heard in ((0, 1), (59_000, 1), (59_000, 1), (60_000, 2)):
+        api.clock.advance(passed)
+        flaky.failing = "before"
+        assert (await api.call("GET", "/timers", key=key)).status == 503
+        flaky.failing = None
+        assert (await api.call("GET", "/timers", key=key)).status == 200
+        assert len([each for each in caplog.records if each.name == "duetime.api"]) == heard
+
+
+async def test_own_words_are_told_to_all(make_api: MakeApi, store: Store):
+    """What says nothing of the database stays as it is: it tells what to do."""
+    quiet = make_api(store)
+    key = await quiet.make_key("acme")
+    api = make_api(FlakyWrites(store, "before"))
+    assert_unavailable(await api.call("POST", "/timers", timer_body(), key=key))

@@ -23,6 +23,7 @@ from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation
+from duetime.api.outage import Outage
 from duetime.api.proxies import Proxies
 from duetime.api.request import Request
 from duetime.api.tenants import Tenants
@@ -36,6 +37,7 @@ from duetime.errors import (
     Forbidden,
     InvalidRequest,
     PayloadTooLarge,
+    StoreError,
     TooManyRequests,
     Unavailable,
 )
@@ -60,6 +62,7 @@ class Endpoint:
         clock: Clock,
         proxies: Proxies,
         *,
+        outage: Outage,
         max_body: int,
         max_bulk_body: int,
     ) -> None:
@@ -71,34 +74,49 @@ class Endpoint:
         self._bodies = bodies
         self._clock = clock
         self._proxies = proxies
+        self._outage = outage
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        operation = self._operations.get(scope["method"])
+        caller = NOBODY
         try:
-            reply = await self._answer(scope, receive)
+            caller = await self._caller_of(scope, operation)
+            reply = await self._answer(scope, receive, operation, caller)
         except CallerGone:
             return
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
             if isinstance(error, TooManyRequests) and error.hold_for:
                 await sleep(self._clock, error.hold_for)
-            reply = failure(error)
-        if reply.stream is None:
-            await respond(reply, send)
-        else:
-            await _stream(reply, reply.stream, receive, send)
+            reply = self._failure(error, caller)
+        if reply.stream is not None:
+            failed = await _stream(reply, reply.stream, receive, send)
+            if failed is None:
+                return
+            reply = self._failure(failed, caller)
+        await respond(reply, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
-        operation = self._operations.get(scope["method"])
+    def _failure(self, error: Exception, caller: Caller) -> Reply:
+        if isinstance(error, StoreError) and not caller.is_operator and error.told != str(error):
+            self._outage.seen(error)
+        return failure(error, caller)
+
+    async def _caller_of(self, scope: Scope, operation: Operation | None) -> Caller:
+        if operation is not None and operation.role is None:
+            return NOBODY
         headers = scope["headers"]
-        caller = NOBODY
-        if operation is None or operation.role is not None:
-            peer, _ = scope.get("client") or (None, None)
-            caller = await self._authentication.caller_of(
-                headers,
-                self._proxies.origin(peer, headers),
-                of_deleted=operation is not None and operation.outlives_tenant,
-            )
+        peer, _ = scope.get("client") or (None, None)
+        return await self._authentication.caller_of(
+            headers,
+            self._proxies.origin(peer, headers),
+            of_deleted=operation is not None and operation.outlives_tenant,
+        )
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, operation: Operation | None, caller: Caller
+    ) -> Reply:
+        headers = scope["headers"]
         if operation is None:
             return Reply(
                 405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
@@ -110,7 +128,7 @@ class Endpoint:
             body, room = await self._bodies.read(receive, headers, limit)
         except (PayloadTooLarge, InvalidRequest, Unavailable) as error:
             # The body was not read to its end, so nothing else can be read on its connection.
-            reply = failure(error)
+            reply = failure(error, caller)
             reply.headers += (_CLOSE,)
             return reply
         request = Request(
@@ -123,13 +141,28 @@ class Endpoint:
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
         hung_up.set(partial(_disconnected, receive))
         try:
+            # Whoever lets its body wait must not get in with a key that has ended meanwhile.
+            self._authentication.check_still(caller)
+            if operation.changes:
+                self._authentication.check_stays(caller)
             if operation.makes:
                 with self._authentication.making(caller):
-                    return await operation.handler(request)
-            return await operation.handler(request)
+                    reply = await operation.handler(request)
+            else:
+                reply = await operation.handler(request)
         finally:
             if room is not None:
                 room.leave()
+        if reply.stream is not None:
+            reply.stream = self._parts_for(caller, reply.stream)
+        return reply
+
+    async def _parts_for(self, caller: Caller, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The parts of an answer, as long as its caller may have them."""
+        async for part in parts:
+            self._authentication.check_still(caller)
+            yield part
+        self._authentication.check_still(caller)  # or it would be taken for the whole
 
 
 class Document:
@@ -179,6 +212,7 @@ def create_app(
     authentication = Authentication(api_key, service.rules, service.uses, service.clock)
     bodies = bodies or Bodies(service.clock)
     proxies = Proxies(trusted_proxies)
+    outage = Outage(service.clock)
     operations = [
         operation
         for resource in (
@@ -208,6 +242,7 @@ def create_app(
                 bodies,
                 service.clock,
                 proxies,
+                outage=outage,
                 max_body=max_body,
                 max_bulk_body=max_bulk_body,
             ),
@@ -246,29 +281,32 @@ async def respond(reply: Reply, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _stream(reply: Reply, parts: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+async def _stream(
+    reply: Reply, parts: AsyncIterator[bytes], receive: Receive, send: Send
+) -> Exception | None:
     """Send an answer part by part, as long as somebody listens.
 
-    One that fails half way is cut off, so that nobody takes what they have for the whole.
+    One that fails half way is cut off, so that nobody takes what they have for the whole. What
+    fails before anything was said is answered with, for it has an envelope.
     """
     hung_up = asyncio.create_task(_disconnected(receive))
     try:
-        first = await anext(parts, b"")  # what fails before anything was said has an envelope
+        first = await anext(parts, b"")
     except Exception as error:  # noqa: BLE001 - as above
         hung_up.cancel()
-        await respond(failure(error), send)
-        return
+        return error
     headers = [(b"content-type", reply.content_type), *reply.headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     try:
         await send({"type": "http.response.body", "body": first, "more_body": True})
         async for part in parts:
             if hung_up.done():
-                return
+                return None
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     finally:
         hung_up.cancel()
+    return None
 
 
 async def _disconnected(receive: Receive) -> None:

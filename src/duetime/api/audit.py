@@ -50,7 +50,10 @@ class AuditLineView(msgspec.Struct, kw_only=True):
     id: str
     at: Instant
     actor: Annotated[str, Meta(description="The name of the key; the API_KEY's is `operator`.")]
-    key: Annotated[str | None, Meta(description="The id of the key; null: the operator's.")]
+    key: Annotated[
+        str | None,
+        Meta(description="The id of the key; null: the operator's, or the service itself."),
+    ]
     action: str
     kind: Annotated[str, Meta(description="What kind of thing it was done to.")]
     target: Annotated[str, Meta(description="Which one: its id, or its name.")]

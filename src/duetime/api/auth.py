@@ -71,17 +71,32 @@ class Authentication:
         correlation_id = _correlation_id(headers)
         return Caller(key.tenant, key.role, key.name, key.id, key.groups, address, correlation_id)
 
-    def making(self, caller: Caller) -> AbstractContextManager[None]:
-        """Let a caller make something; refuse it if their tenant is going since they were let in.
+    def check_still(self, caller: Caller) -> None:
+        """Refuse a caller whose key has ended, or whose tenant is going, since they were let in.
 
-        Until it is made, no other node takes it that this one knows of what is new of tenants.
+        Only what this node knows is asked, for it is asked of every request.
         """
+        if caller.key is None:  # the operator, or nobody in particular
+            return
+        key = self._rules.keys.find(caller.key)
+        if key is None or not self._opens(key):
+            raise Unauthorized("unauthorized")
+
+    def check_stays(self, caller: Caller) -> None:
+        """Refuse to make or change anything for a tenant that is going since they were let in."""
         if not self._is_open(caller.tenant):
             if not caller.is_operator:
                 raise Unauthorized("unauthorized")
             if not self._is_known(caller.tenant):
                 raise NotFound("tenant not found")
             check_stays(self._rules.tenants.find(caller.tenant))
+
+    def making(self, caller: Caller) -> AbstractContextManager[None]:
+        """Let a caller make something, if their tenant stays.
+
+        Until it is made, no other node takes it that this one knows of what is new of tenants.
+        """
+        self.check_stays(caller)
         return self._rules.making()
 
     def _is_operators(self, presented: bytes) -> bool:
@@ -128,10 +143,11 @@ class Authentication:
     def _opened(self, id_: str, digest: str) -> ApiKey | None:
         """The key that this text is, as far as is known here."""
         key = self._rules.keys.find(id_)
-        if key is None or not key.opens_with(digest) or not key.is_valid(self._clock.now()):
-            return None
+        return None if key is None or not key.opens_with(digest) or not self._opens(key) else key
+
+    def _opens(self, key: ApiKey) -> bool:
         # A tenant is gone, or going, before its last key is.
-        return key if self._is_open(key.tenant) else None
+        return key.is_valid(self._clock.now()) and self._is_open(key.tenant)
 
     async def _look_for_stranger(self) -> None:
         """Look whether a key that is not known was just made; of too many, only now and then."""
@@ -167,7 +183,7 @@ def _presented(headers: Headers) -> bytes:
 def _correlation_id(headers: Headers) -> str | None:
     """What the audit says of the request; one that is no text is the operation's to refuse."""
     given = header(headers, b"x-correlation-id")
-    return None if given is None else given[:LONGEST_TEXT].decode("ascii", "replace")
+    return None if given is None else given.decode("utf-8", "replace")[:LONGEST_TEXT]
 
 
 def _text(value: bytes | None) -> str | None:

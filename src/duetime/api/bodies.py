@@ -23,7 +23,7 @@ SMALL_ONES = Marks(100_000, 192 * MIB, 10_000, 16 * MIB)
 # Two batches of the largest size. In line they are not in memory yet.
 LARGE_ONES = Marks(1_000, 64 * MIB, 1_000, 1024 * MIB)
 
-# Seconds that a large body may take to arrive: whoever stalls must not keep the room.
+# Seconds that a body may take to arrive: whoever stalls must not keep the room, or the connection.
 LONGEST_READ = 60.0
 
 
@@ -40,15 +40,13 @@ class Bodies:
     ) -> tuple[bytes, Room | None]:
         """A request's body, and the room that it takes, which is to be left."""
         size = _announced(headers, limit)
-        if size <= TINY:
+        if size == 0:
             return await _received(receive, limit), None
-        is_small = size <= SMALL
-        room = await (self._small if is_small else self._large).enter(1, size)
+        if size <= TINY:
+            return await self._received_in_time(receive, limit), None
+        room = await (self._small if size <= SMALL else self._large).enter(1, size)
         try:
-            if is_small:
-                body = await _received(receive, limit)
-            else:
-                body = await self._received_in_time(receive, limit)
+            body = await self._received_in_time(receive, limit)
         except BaseException:
             room.leave()
             raise

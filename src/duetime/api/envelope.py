@@ -23,6 +23,7 @@ from duetime.errors import (
     UnsupportedQuery,
 )
 from duetime.tenancy import api_key
+from duetime.tenancy.caller import Caller
 
 log = logging.getLogger("duetime.api")
 
@@ -90,12 +91,15 @@ def encode(reply: Reply) -> bytes:
     return _encoder.encode(Envelope(reply.code, reply.message, reply.data))
 
 
-def failure(error: Exception) -> Reply:
+def failure(error: Exception, caller: Caller) -> Reply:
     """The answer to a request that failed."""
     for type_, status, code in _ANSWERS:
         if isinstance(error, type_):
+            text = str(error)
+            if isinstance(error, StoreError) and not caller.is_operator:
+                text = error.told
             # It may quote what was sent, and some send their key in the wrong place.
-            message = api_key.hidden(str(error))
+            message = api_key.hidden(text)
             return Reply(status, message, code=code, headers=_retry_after(error, code))
     log.error("a request failed unexpectedly", exc_info=error)
     return Reply(500, "unexpected error; the server's log tells more", code=Code.UNEXPECTED)

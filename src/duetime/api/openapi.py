@@ -222,6 +222,8 @@ def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any
     responses = {str(status): success for status in operation.success}
     # A request may say twice who asks, or name a tenant that there is not with the operator's key.
     always = {413} if operation.role is None else {400, 401, 403, 404, 413}
+    if operation.makes or operation.changes:
+        always.add(409)
     for status in sorted(always | set(operation.failures)):
         responses[str(status)] = {
             "description": _FAILURES[status],

@@ -34,4 +34,5 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     is_body_optional: bool = False
     outlives_tenant: bool = False  # the operator may ask for it of a tenant that was deleted, too
     makes: bool = False  # timers or groups, for which the tenant must be there to the end
+    changes: bool = False  # timers or groups: refused while the tenant is being deleted, as `makes`
     is_bulk: bool = False  # the larger limit on bodies applies

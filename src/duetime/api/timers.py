@@ -100,6 +100,7 @@ class Timers:
                 role=Role.WRITE,
                 path="/timers/{id}",
                 handler=self.update,
+                changes=True,
                 summary="Update a timer",
                 tag="Timers",
                 body=UpdateTimer,
@@ -124,6 +125,7 @@ class Timers:
                     role=Role.WRITE,
                     path=f"/timers/{{id}}/{action}",
                     handler=handler,
+                    changes=True,
                     summary=summary,
                     tag="Timers",
                     headers=("If-Match",),
@@ -169,7 +171,7 @@ class Timers:
             size=len(request.body),
         )
         data = BatchView(
-            [_batch_item(answer) for answer in answers],
+            [_batch_item(answer, request.caller) for answer in answers],
             created=sum(isinstance(answer, tuple) and answer[1] for answer in answers),
             failed=sum(isinstance(answer, DuetimeError) for answer in answers),
         )
@@ -254,9 +256,9 @@ def _id_of(request: Request) -> str:
     return given
 
 
-def _batch_item(answer: Answer) -> BatchItemView:
+def _batch_item(answer: Answer, caller: Caller) -> BatchItemView:
     if isinstance(answer, DuetimeError):
-        reply = failure(answer)
+        reply = failure(answer, caller)
         return BatchItemView(reply.code, reply.message, None)
     timer, is_new = answer
     message = "timer created successfully" if is_new else "timer exists already"

@@ -25,10 +25,12 @@ from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenants import check_stays
 from duetime.timer import DEFAULT_TENANT
 
 MOST_UNDER_WAY = 20  # of one tenant; nodes that find the last place free at once both take it
 MOST_TRIES = 50  # to change a record that its clerk writes again and again
+ENDING = ("cancel", "delete")  # what is done also for a tenant that is being deleted
 KINDNESS = 1.0  # seconds that a request waits for an action that may soon have ended
 
 
@@ -84,6 +86,8 @@ class Actions:
         fingerprint = None if key is None else documents.fingerprint(body, caller.groups)
         if key is not None and (made := await self._made_before(caller, key)) is not None:
             return await self._repeated(made, fingerprint), False
+        if body.action not in ENDING:
+            check_stays(self._rules.tenants.find(caller.tenant))
         update = to_update(body)
         if update is not None:
             try:
@@ -102,14 +106,7 @@ class Actions:
         made = await self._start_once(action)
         if made is not None:
             return await self._repeated(made, fingerprint), False
-        await self._audit.note(
-            caller,
-            "action.create",
-            "action",
-            action.id,
-            group=action.group,
-            details={"action": body.action, "filter": _words(body), "dry_run": body.dry_run},
-        )
+        await self.note_create(caller, action, _words(body))
         return await self.awaited(action, KINDNESS), True
 
     def new(
@@ -142,6 +139,15 @@ class Actions:
         if is_new:
             self._call_clerk()
         return is_new
+
+    async def note_create(
+        self, caller: Caller, action: Action, words: dict[str, object], **details: object
+    ) -> None:
+        """Write into the audit that an action was asked for, with its filter in words."""
+        about = {"action": action.verb, "filter": words, "dry_run": action.dry_run, **details}
+        await self._audit.note(
+            caller, "action.create", "action", action.id, group=action.group, details=about
+        )
 
     async def let_begin(self, action: Action) -> None:
         """Let an action begin that was only prepared."""

@@ -16,11 +16,12 @@ from duetime.bulk.resuming import begun
 from duetime.clock import Clock
 from duetime.searching import EVERYTHING
 from duetime.stores import Store
+from duetime.tenancy.caller import SERVICE
 from duetime.tenancy.group import Group
 from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.rules import Rules
 
-FORGOTTEN = Actor("duetime")  # who asked was forgotten with the action
+FORGOTTEN = Actor(SERVICE)  # who asked was forgotten with the action
 
 
 class Beginning:

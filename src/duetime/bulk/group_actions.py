@@ -72,6 +72,10 @@ class GroupActions:
         emptying = Emptying(group=group.name, created_at=group.created_at)
         action = replace(action, groups=(group.name,), emptying=emptying)
         await self._actions.start(action)
+        # Whoever looks while it is under way must find who asked; that the group is deleted is told
+        # when it is.
+        words: dict[str, object] = {"status": CANCELABLE, "group": group.name}
+        await self._actions.note_create(caller, action, words, by="the deletion of its group")
         action = await self._actions.awaited(action, PATIENCE)
         return None if action.state == "done" else action
 

@@ -9,7 +9,9 @@ from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unauth
 from duetime.requests import to_millis, to_time
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
-from duetime.tenancy.caller import OPERATOR, Caller
+from duetime.tenancy.caller import Caller
+from duetime.tenancy.key_name import check_key_name
+from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.requests import CreateKey, RotateKey
 from duetime.tenancy.role import Role
 from duetime.tenancy.rules import Rules
@@ -33,14 +35,12 @@ class ApiKeys:
         self._uses = uses
         self._clock = clock
         self._audit = audit
+        self._newcomers = Newcomers()
 
     async def create(self, caller: Caller, tenant: str, body: CreateKey) -> tuple[ApiKey, str]:
         """Make a key; its text is in the answer, and nowhere else ever again."""
         await self._tenants.staying(caller, tenant)
-        if body.name.strip().casefold() == OPERATOR.name:
-            raise InvalidRequest(
-                f"name: only the API_KEY of the service is called '{OPERATOR.name}'"
-            )
+        check_key_name(body.name)
         now = self._clock.now()
         role = Role(body.role)
         groups = None if body.groups is None else frozenset(body.groups)
@@ -126,22 +126,30 @@ class ApiKeys:
     async def _make(
         self, caller: Caller, action: str, key: ApiKey, details: dict[str, object] | None = None
     ) -> tuple[ApiKey, str]:
-        now = self._clock.now()
-        mine = [each for each in self._rules.keys if each.tenant == key.tenant]
-        if sum(each.is_valid(now) for each in mine) >= MOST_KEYS:
-            raise Conflict(f"key: a tenant has at most {MOST_KEYS} keys; revoke some")
         text = api_key.new_text(key.id)
         key = replace(key, digest=api_key.digest_of(text.encode()))
-        await self._drop_ended(key.tenant, now)
-        if not await self._rules.put(self._rules.keys, key.id, None, key):
+        with self._newcomers.coming(key.tenant, key.id) as others:
+            now = self._clock.now()
+            self._check_room(key.tenant, others, now)
+            await self._drop_ended(key.tenant, now)
+            is_put = await self._rules.put(self._rules.keys, key.id, None, key)
+        if not is_put:
             raise Conflict("key: try again")  # another has the same id: once in the life of a star
         try:
             await self._tenants.staying(caller, key.tenant)
-        except (Conflict, NotFound):  # it is going since a moment ago; nobody gets to know this key
+            self._own(caller)
+        except (Conflict, NotFound, Unauthorized):
+            # The tenant is going, or who asks has ended, since a moment ago: whoever saw to that
+            # must not find a key that was made after it. Nobody gets to know this one.
             await self._rules.put(self._rules.keys, key.id, self._rules.keys.kept(key.id), None)
             raise
         await self._note(caller, action, key, details)
         return key, text
+
+    def _check_room(self, tenant: str, coming: frozenset[str], now: Millis) -> None:
+        mine = {key.id for key in self._rules.keys if key.tenant == tenant and key.is_valid(now)}
+        if len(coming | mine) >= MOST_KEYS:
+            raise Conflict(f"key: a tenant has at most {MOST_KEYS} keys; revoke some")
 
     async def _drop_ended(self, tenant: str, now: Millis) -> None:
         """Drop what has ended long ago, or is too much; some of it, the oldest first."""
@@ -178,12 +186,20 @@ class ApiKeys:
             )
 
     def _end_of(self, caller: Caller) -> Millis | None:
+        own = self._own(caller)
+        return None if own is None else own.expires_at
+
+    def _own(self, caller: Caller) -> ApiKey | None:
+        """The key of who asks, unless it has ended since they were let in; the operator has none.
+
+        Who must know it for sure has the rules looked at before.
+        """
         if caller.key is None:
             return None
         key = self._rules.keys.find(caller.key)
-        if key is None:  # it was revoked since it was let in
+        if key is None or not key.is_valid(self._clock.now()):
             raise Unauthorized("unauthorized")
-        return key.expires_at
+        return key
 
     async def _find(self, caller: Caller, tenant: str, id_: str) -> ApiKey:
         await self._tenants.get(caller, tenant)

@@ -41,3 +41,5 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 OPERATOR = Caller(DEFAULT_TENANT)  # who acts for the tenant that there is from the beginning
+
+SERVICE = "duetime"  # whose name stands where nobody is known to have asked

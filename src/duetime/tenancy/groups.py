@@ -17,6 +17,7 @@ from duetime.searching import has_any
 from duetime.stores import Key, Query, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group, name_of
+from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.obedience import until_all_obey
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
@@ -48,6 +49,7 @@ class Groups:
         self._audit = audit
         self._layout = layout
         self._are_made_by_timers = are_made_by_timers
+        self._newcomers = Newcomers()
 
     # For timers -------------------------------------------------------------------------------
 
@@ -101,9 +103,7 @@ class Groups:
             group = self._new(caller.tenant, name)
             if group.num_shards != missing.num_shards:
                 return False  # it was there in between, and its name keeps its shards
-            self._check_room(caller.tenant)
-            key = name_of(caller.tenant, name)
-            if await self._rules.put(self._rules.groups, key, kept, group):
+            if await self._put_new(kept, group):
                 await self._note(caller, "group.create", group, details={"by": "its first timer"})
                 return True
         found = self._rules.group(caller.tenant, name)
@@ -339,16 +339,26 @@ class Groups:
 
     async def _put(self, caller: Caller, name: str, old: Kept[Group] | None, group: Group) -> None:
         if old is None or old.document.deleted_at is not None:
-            self._check_room(caller.tenant)
-        if not await self._rules.put(self._rules.groups, name_of(caller.tenant, name), old, group):
+            is_put = await self._put_new(old, group)
+        else:
+            key = name_of(caller.tenant, name)
+            is_put = await self._rules.put(self._rules.groups, key, old, group)
+        if not is_put:
             raise Conflict("group: somebody else has changed it meanwhile; look at it again")
 
-    def _check_room(self, tenant: str) -> None:
+    async def _put_new(self, old: Kept[Group] | None, group: Group) -> bool:
+        """Write a group that was not there, if there is room for it; tells whether it was."""
+        with self._newcomers.coming(group.tenant, group.name) as others:
+            self._check_room(group.tenant, others)
+            key = name_of(group.tenant, group.name)
+            return await self._rules.put(self._rules.groups, key, old, group)
+
+    def _check_room(self, tenant: str, coming: frozenset[str]) -> None:
         """Refuse another group where there are many, or many names that were used once."""
         mine = [each for each in self._rules.groups if each.tenant == tenant]
-        if sum(each.deleted_at is None for each in mine) >= MOST_GROUPS:
+        if len(coming | {each.name for each in mine if each.deleted_at is None}) >= MOST_GROUPS:
             raise Conflict(f"group: a tenant has at most {MOST_GROUPS} groups; delete some")
-        if len(mine) >= MOST_NAMES:
+        if len(coming | {each.name for each in mine}) >= MOST_NAMES:
             raise Conflict(f"group: a tenant has at most {MOST_NAMES} names of groups, ever")
 
     async def _note(

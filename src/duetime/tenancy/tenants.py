@@ -18,17 +18,19 @@ from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.tenant import Tenant
+from duetime.tenancy.uses import Uses
 from duetime.timer import DEFAULT_TENANT, FINISHED
 
 
 class Tenants:
     """The use cases on tenants."""
 
-    def __init__(self, rules: Rules, store: Store, clock: Clock, audit: Audit) -> None:
+    def __init__(self, rules: Rules, store: Store, clock: Clock, audit: Audit, uses: Uses) -> None:
         self._rules = rules
         self._store = store
         self._clock = clock
         self._audit = audit
+        self._uses = uses
 
     async def create(self, caller: Caller, body: CreateTenant) -> Tenant:
         """Make a tenant."""
@@ -143,6 +145,7 @@ class Tenants:
             rules.keys,
             [(kept.record.name, kept, None) for kept in rules.keys.all() if _is_of(name, kept)],
         )
+        await self._uses.forget_tenant(name)
         now = tenant.deleted_at
         await rules.put_all(
             rules.groups,

@@ -221,7 +221,8 @@ class Waiting:
                 f"the timers could not be counted within {LONGEST_COUNT:g} s"
             ) from None
         except StoreUnavailable as error:
-            raise Unavailable(f"the timers could not be counted: {error}") from None
+            told = "the timers could not be counted; try again"
+            raise Unavailable(f"the timers could not be counted: {error}", told=told) from None
 
     def _end_count(self, tenant: str, task: asyncio.Task[Tally]) -> None:
         del self._counting[tenant]
