@@ -6,13 +6,15 @@ Wall-clock times are whole milliseconds since 1970 in UTC. ``now`` rounds down, 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 Millis: TypeAlias = int
+
+T = TypeVar("T")
 
 
 class Alarm(Protocol):
@@ -79,6 +81,46 @@ async def time_limit(clock: Clock, seconds: float) -> AsyncIterator[None]:
             yield
         finally:
             alarm.cancel()
+
+
+class SharedTimeLimit:
+    """The same as ``time_limit``, for what is done very often: all of it shares one alarm."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._since: dict[asyncio.Task[Any], float] = {}  # the longest under way first
+        self._late: set[asyncio.Task[Any]] = set()
+        self._alarm: Alarm | None = None
+
+    async def run(self, work: Awaitable[T]) -> T:
+        """Await this, and end it with a TimeoutError if it takes too long."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())  # whoever awaits is in one
+        others = task.cancelling()
+        self._since[task] = self._clock.monotonic()
+        if self._alarm is None:
+            self._alarm = self._clock.alarm(self._seconds, self._ring)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if task in self._late and task.uncancel() <= others:
+                raise TimeoutError from None
+            raise
+        finally:
+            del self._since[task]
+            self._late.discard(task)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        now = self._clock.monotonic()
+        for task, since in self._since.items():
+            left = since + self._seconds - now
+            if left > 0:
+                self._alarm = self._clock.alarm(left, self._ring)
+                return
+            if task not in self._late:
+                self._late.add(task)
+                task.cancel()
 
 
 @lru_cache(maxsize=1024)  # timers that are created or due together show the same times

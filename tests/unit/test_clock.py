@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.clock import LATEST, SystemClock, from_datetime, time_limit, to_rfc3339
+from duetime.clock import (
+    LATEST,
+    SharedTimeLimit,
+    SystemClock,
+    from_datetime,
+    time_limit,
+    to_rfc3339,
+)
 from duetime.testing import FakeClock
+from tests.waiting import settle
 
 
 @pytest.mark.parametrize(
@@ -125,3 +133,52 @@ async def test_time_limit(make: type[SystemClock | FakeClock]):
         pass
     with pytest.raises(TimeoutError):
         await hang()
+
+
+async def test_a_shared_time_limit():
+    """Each has its whole time, whoever came before it; and what comes in time is not touched."""
+    clock = FakeClock()
+    limit = SharedTimeLimit(clock, 60)
+    ends: list[str] = []
+
+    async def work(name: str, done: asyncio.Event) -> None:
+        try:
+            await limit.run(done.wait())
+            ends.append(f"{name} is done")
+        except TimeoutError:
+            ends.append(f"{name} is late")
+        await asyncio.sleep(0)  # nothing of it is left behind that ends what comes after
+
+    events = [asyncio.Event() for _ in range(3)]
+    tasks = []
+    for name, done in zip("abc", events, strict=True):
+        tasks.append(asyncio.create_task(work(name, done)))
+        await settle()
+        clock.advance(20_000)
+    events[1].set()
+    await settle()
+    assert sorted(ends) == ["a is late", "b is done"]
+    clock.advance(39_999)
+    await settle()
+    assert len(ends) == 2
+    clock.advance(1)
+    await settle()
+    assert ends[2:] == ["c is late"]
+    await asyncio.gather(*tasks)
+    assert (limit._since, limit._late, limit._alarm) == ({}, set(), None)
+
+
+async def test_who_is_cancelled_within_a_shared_time_limit_is_not_late():
+    """Also if both come at once."""
+    clock = FakeClock()
+    limit = SharedTimeLimit(clock, 60)
+    for is_late in (False, True):
+        task = asyncio.create_task(limit.run(asyncio.Event().wait()))
+        await settle()
+        if is_late:
+            clock.advance(60_000)
+            await asyncio.sleep(0)
+        task.cancel()
+        await settle()
+        assert task.cancelled()
+    assert limit._since == {}

@@ -11,7 +11,7 @@ from starlette.types import Receive
 
 from duetime.admission import MIB, Admission, Marks, Room
 from duetime.api.request import header
-from duetime.clock import Clock, time_limit
+from duetime.clock import Clock, SharedTimeLimit
 from duetime.errors import CallerGone, InvalidRequest, PayloadTooLarge
 
 TINY = 4 * 1024
@@ -31,7 +31,7 @@ class Bodies:
     """Reads bodies, within their bounds."""
 
     def __init__(self, clock: Clock, small: Marks = SMALL_ONES, large: Marks = LARGE_ONES) -> None:
-        self._clock = clock
+        self._in_time = SharedTimeLimit(clock, LONGEST_READ)
         self._small = Admission("too many requests are under way", clock, small)
         self._large = Admission("too many large requests are under way", clock, large)
 
@@ -56,8 +56,7 @@ class Bodies:
 
     async def _received_in_time(self, receive: Receive, limit: int) -> bytes:
         try:
-            async with time_limit(self._clock, LONGEST_READ):
-                return await _received(receive, limit)
+            return await self._in_time.run(_received(receive, limit))
         except TimeoutError:
             raise InvalidRequest(f"body: did not arrive within {LONGEST_READ:.0f} s") from None
 
