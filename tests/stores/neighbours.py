@@ -1,14 +1,12 @@
 """Two tenants of one installation that have the same of everything, under the same names."""
 
 import re
-from base64 import urlsafe_b64decode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from duetime.api.app import create_app
-from duetime.api.lists import write_cursor
+from duetime.api.cursors import Cursors
+from duetime.api.seal import Seal
 from duetime.nodes import EngineStatus, NodeRecord, NodeStatus
 from duetime.service import Service
 from duetime.stores import Store
@@ -140,6 +138,8 @@ class House:
         keys = (await self.call("GET", f"/tenants/{tenant}/keys", key=key)).data["keys"]
         page = await self.call("GET", "/timers", key=key, params={"limit": 3})
         lines = await self.call("GET", "/audit", key=key, params={"limit": 3})
+        actions = await self.call("GET", "/actions", key=key, params={"limit": 1})
+        log = Cursors(Seal(KEY), tenant, f"attempts of {ids[4]}")
         names = {
             "tenant": tenant,
             "group": extra,
@@ -154,6 +154,8 @@ class House:
             "node": "n1",
             "cursor": page.data["next_cursor"],
             "line": lines.data["next_cursor"],
+            "latest": actions.data["next_cursor"],
+            "before_failed": log.write((0, 0)),
         }
         lines = await self.store.lines(tenant, None, 1_000, descending=False)
         given = {*ids, *(each["id"] for each in keys), *(line.id for line in lines)}
@@ -190,20 +192,15 @@ def unlike(names: dict[str, str]) -> dict[str, str]:
         return id_[:-1] + ("0" if id_[-1] != "0" else "1")
 
     lettered = ("id", "failed", "keyless", "admin", "key", "action", "under_way")
-    order, at, last = msgspec.json.decode(_decoded(names["cursor"]))
+    cursors = ("cursor", "line", "latest", "before_failed")
     return {
         "tenant": names["tenant"][::-1],
         "group": names["group"][::-1],
         "timer_id": names["timer_id"][::-1],
         **{name: other(names[name]) for name in lettered},
         "node": "n0",
-        "cursor": write_cursor((order, at, other(last))),
-        "line": write_cursor(other(msgspec.json.decode(_decoded(names["line"])))),
+        **{name: other(names[name]) for name in cursors},
     }
-
-
-def _decoded(cursor: str) -> bytes:
-    return urlsafe_b64decode(cursor + "==")
 
 
 def alike(answer: Answer, names: dict[str, str]) -> tuple[int, dict[str, str], str]:
