@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from duetime.errors import UnsupportedQuery
 from duetime.stores import Query, Store
+from duetime.stores.walking import walk
 from duetime.timer import Status, Timer
 from tests.factories import NOW, insert, make_spec, make_timer
 
@@ -175,6 +176,33 @@ async def test_paging_without_gaps_or_repeats(store, subtests):
         for filters in FILTERS:
             with subtests.test(**order, filters=filters):
                 assert await pages(store, **order, **filters) == expected
+
+
+@pytest.mark.parametrize("descending", [True, False])
+async def test_among_many_of_others_all_is_found(store, monkeypatch, descending):
+    """Wherever a page has to end, the next one goes on, and nothing is left out or comes twice."""
+    monkeypatch.setattr(walk, "__defaults__", (10,))
+    own = {3, 4, 30, 59}
+    timers = [
+        make_timer(
+            tenant="default" if at in own else f"other{at % 2}",
+            created_at=NOW + at // 2,
+            **({"timer_id": f"k{at}"} if at % 3 == 0 else {}),
+        )
+        for at in range(60)
+    ]
+    await insert(store, *timers)
+    seen, after, is_over = [], None, False
+    while not is_over:
+        query = Query(tenant="default", limit=3, descending=descending, after=after)
+        page = await store.search(query)
+        seen += page.timers
+        if after := page.stopped_at:
+            continue
+        is_over = len(page.timers) < 3
+        after = None if is_over else (page.timers[-1].created_at, page.timers[-1].id)
+    mine = [timer for timer in timers if timer.tenant == "default"]
+    assert seen == sorted(mine, key=lambda timer: timer.id, reverse=descending)
 
 
 async def pages(store: Store, *, sort: str, **wanted: Any) -> list[Timer]:
