@@ -200,7 +200,7 @@ class Service:
 
     async def get_by_key(self, caller: Caller, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        key = await self.groups.locate(caller.tenant, group, timer_id)
+        key = await self.groups.locate(caller, group, timer_id)
         [timer] = await self._ledger.get_by_key([key])
         return _found(caller, timer)
 
@@ -241,7 +241,7 @@ class Service:
         self, caller: Caller, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        key = await self.groups.locate(caller.tenant, group, timer_id)
+        key = await self.groups.locate(caller, group, timer_id)
         return await self._change(caller, "timer.cancel", key, _canceled, if_match)
 
     async def pause(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:

@@ -9,7 +9,7 @@ from duetime.api.cursors import Cursors
 from duetime.api.seal import Seal
 from duetime.nodes import EngineStatus, NodeRecord, NodeStatus
 from duetime.service import Service
-from duetime.stores import Store
+from duetime.stores import Key, Store
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from duetime.timer import Timer
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
@@ -43,11 +43,12 @@ class OneNode:
 
 
 class NotingStore:
-    """A store that notes whose timers are read by their ids."""
+    """A store that notes whose timers are read by their ids, and which by their keys."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.owners: list[str | None] = []
+        self.by_key: list[Timer | None] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -55,6 +56,11 @@ class NotingStore:
     async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
         self.owners.append(tenant)
         return await self._store.get(ids, tenant)
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        found = await self._store.get_by_key(keys)
+        self.by_key += found
+        return found
 
 
 class Tenant(NamedTuple):
@@ -87,6 +93,7 @@ class House:
         """Make a request without letting time pass, and tell what it asked of the store."""
         self.store.calls.clear()
         self.noting.owners.clear()
+        self.noting.by_key.clear()
         answer = await self.api.call(method, path, how.pop("body", None), **how)
         return answer, self.store.calls.copy()
 

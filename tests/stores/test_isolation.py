@@ -182,6 +182,33 @@ async def test_tenants_never_see_one_another(store: Store):
     await house.service.close()
 
 
+@pytest.mark.promise("roles-hold")
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_group_that_is_hidden_is_asked_for_like_none(store: Store, method: str):
+    """By a key of the user's, no timer of it is read, and the store is asked the same."""
+    house = House(store)
+    acme = await house.api.make_key("acme")
+    some = await house.api.make_key("acme", "write", groups=["own", "missing"])
+    await house.call("PUT", "/groups/sharded", body={"num_shards": 3}, key=acme)
+    for group in ("hidden", "sharded", "default", "own"):
+        body = timer_body(group=group, timer_id="k")
+        assert (await house.call("POST", "/timers", body=body, key=acme)).status == 201
+    house.clock.step_wall_clock(1)
+    paths = ["/groups/missing/timers/k"]
+    for group in ("hidden", "sharded", "default", "nowhere"):
+        paths += [f"/groups/{group}/timers/{timer_id}" for timer_id in ("k", "none")]
+    seen = []
+    for path in paths:
+        answer, calls = await house.watched(method, path, key=some)
+        assert answer.summary == (404, 3, "timer not found")
+        assert house.noting.by_key == [None]
+        seen.append(calls)
+    assert [calls == seen[0] for calls in seen] == [True] * len(paths)
+    answer, _ = await house.watched(method, "/groups/own/timers/k", key=some)
+    assert answer.status == 200
+    await house.service.close()
+
+
 async def assert_that_the_table_is_whole(house: House) -> None:
     """Whoever adds a route says above how somebody could look over a wall by it."""
     described = (await house.api.get("/openapi.json")).envelope["paths"]
