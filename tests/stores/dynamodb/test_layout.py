@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.stores import Change, Insert, Query
+from duetime.stores import Change, Insert, Key, Query
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
 from duetime.stores.dynamodb.store import DynamoStore
@@ -68,6 +68,17 @@ async def test_anothers_timer_is_asked_for_like_none(dynamodb, asked, has_key, p
             seen.append((asked.operations, places))
         assert seen == [(["BatchGetItem"] * 2, [1, 1])] * 2
     assert await dynamodb.get([timer.id], timer.tenant) == [timer]
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_an_id_as_the_key_does_not_read_what_anothers_timer_carries(dynamodb, asked):
+    """One request for the two places where it may lie, and none for its content."""
+    timer = timer_of(HEAVY, tenant="acme")
+    await insert(dynamodb, timer)
+    asked.forget()
+    assert await dynamodb.get_by_key([Key.of(timer)._replace(tenant="rival")]) == [None]
+    assert asked.operations == ["BatchGetItem"]
+    assert await dynamodb.get_by_key([Key.of(timer)]) == [timer]
 
 
 @pytest.mark.promise("tenants-apart")
