@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace
 
+from duetime import listing
 from duetime.errors import UnsupportedQuery
+from duetime.searching import Filter, Part
 from duetime.stores import Query, Store
 from duetime.stores.walking import walk
+from duetime.tenancy.caller import OPERATOR
 from duetime.timer import Status, Timer
 from tests.factories import NOW, insert, make_spec, make_timer
 
@@ -176,6 +180,29 @@ async def test_paging_without_gaps_or_repeats(store, subtests):
         for filters in FILTERS:
             with subtests.test(**order, filters=filters):
                 assert await pages(store, **order, **filters) == expected
+
+
+async def test_a_list_that_is_read_some_at_a_time_is_whole(store, monkeypatch, subtests):
+    """Portion by portion comes what would come at once, in the same order, with the same total."""
+    monkeypatch.setattr(listing, "FIRST", 4)
+    monkeypatch.setattr(listing, "HEAVIEST", 20_000)
+    spec = make_spec(metadata=Raw(b'"%s"' % (b"x" * 3_000)), tags=("t",))
+    timers = [
+        make_timer(created_at=NOW + at // 4, execute_at=NOW + 100 - at // 3, spec=spec)
+        for at in range(23)
+    ]
+    await insert(store, *timers)
+    lists = listing.Lists(store.search, counts=store.traits.counts)
+    for sort, descending in itertools.product(("created_at", "execute_at"), (True, False)):
+        order = {"sort": sort, "descending": descending}
+        if await is_refused(store, Query(tenant="default", **order)):
+            continue
+        expected = sorted(timers, key=lambda t: (getattr(t, sort), t.id), reverse=descending)
+        for wanted, limit in itertools.product((Filter(), Filter(tags=("t",))), (17, 50)):
+            with subtests.test(**order, wanted=wanted, limit=limit):
+                page = await lists.page(OPERATOR, wanted, Part(**order, limit=limit))
+                assert page.timers == [listing.in_short(each) for each in expected[:limit]]
+                assert page.total == (len(timers) if store.traits.counts else None)
 
 
 @pytest.mark.parametrize("descending", [True, False])
