@@ -14,6 +14,7 @@ from duetime import listing
 from duetime.errors import UnsupportedQuery
 from duetime.searching import Filter, Part
 from duetime.stores import Query, Store
+from duetime.stores.dynamodb import walks
 from duetime.stores.walking import walk
 from duetime.tenancy.caller import OPERATOR
 from duetime.timer import Status, Timer
@@ -230,6 +231,23 @@ async def test_among_many_of_others_all_is_found(store, monkeypatch, descending)
         after = None if is_over else (page.timers[-1].created_at, page.timers[-1].id)
     mine = [timer for timer in timers if timer.tenant == "default"]
     assert seen == sorted(mine, key=lambda timer: timer.id, reverse=descending)
+
+
+@pytest.mark.parametrize("every", [1, 4, 10, 1_000])
+async def test_a_page_is_bounded_by_what_was_looked_at(store, monkeypatch, every):
+    """However few of them are the tenant's own, where a store looks at those of all tenants."""
+    monkeypatch.setattr(walk, "__defaults__", (30,))
+    monkeypatch.setattr(walks, "_SHORTEST", 10)
+    timers = [
+        make_timer(tenant="other" if at % every else "default", created_at=NOW + at, shard=1)
+        for at in range(100)
+    ]
+    await insert(store, *timers)
+    page = await store.search(Query(tenant="default", tag="none", descending=False))
+    assert page.timers == []
+    if store.traits.engine in {"Cassandra", "DynamoDB"}:
+        assert page.stopped_at is not None
+        assert NOW + 20 < page.stopped_at[0] < NOW + 60
 
 
 async def pages(store: Store, *, sort: str, **wanted: Any) -> list[Timer]:
