@@ -13,6 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime import metadata as documents
+from duetime.appetite import Appetite
 from duetime.clock import Millis
 from duetime.errors import InvalidRequest, UnsupportedQuery
 from duetime.stores import Page, Query
@@ -25,6 +26,7 @@ PAGE = 200  # that are read at once
 _HEAVY = 1 << 20  # bytes of metadata that are read in one go, before others have their turn
 
 Read: TypeAlias = Callable[[Query], Awaitable[Page]]
+Keep: TypeAlias = Callable[[Timer], Timer]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -140,6 +142,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 EVERYTHING = Filter()
 
 
+def _whole(timer: Timer) -> Timer:
+    return timer
+
+
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of what is found, and in which order; as in a ``Query``."""
 
@@ -159,8 +165,14 @@ async def search(
     *,
     counts: bool = False,
     most_seen: int = MOST_SEEN,
+    appetite: Appetite | None = None,
+    keep: Keep = _whole,
 ) -> Page:
-    """A page of the timers of a tenant that are wanted."""
+    """A page of the timers of a tenant that are wanted.
+
+    With an appetite they are read some at a time; what is to be kept of each is asked before the
+    next ones are read.
+    """
     query = wanted.query(tenant)
     if query is None:
         return Page([], 0 if part.with_total else None)
@@ -175,13 +187,14 @@ async def search(
     if not wanted.needs_sifting:
         is_first = part.after is None
         with_total = (is_first and counts) if part.with_total is None else part.with_total
-        return await read(replace(query, with_total=with_total))
+        return await _gathered(read, replace(query, with_total=with_total), appetite, keep)
     if part.with_total:
         raise InvalidRequest(
             "total: is not known for these filters, which are answered by reading along; leave it "
             "out, or count them by an action with dry_run"
         )
-    return await _sifted(read, wanted, query, most_seen)
+    sieve = _Sieve(wanted, query, most_seen, keep)
+    return await _sifted(read, query, sieve, appetite)
 
 
 async def has_any(read: Read, query: Query) -> bool:
@@ -197,41 +210,90 @@ async def has_any(read: Read, query: Query) -> bool:
     raise TimeoutError(f"after {MOST_PAGES} pages nobody knows whether there is one")
 
 
-async def _sifted(read: Read, wanted: Filter, query: Query, most_seen: int) -> Page:
+async def _gathered(read: Read, query: Query, appetite: Appetite | None, keep: Keep) -> Page:
+    """A page as a store answers it, or put together of some that are read one after the other."""
     found: list[Timer] = []
-    left_out, seen, weight = query.offset, 0, 0
+    total: int | None = None
+    while True:
+        limit = _bite(query.limit - len(found), appetite)
+        page = await read(replace(query, limit=limit))
+        if appetite is not None:
+            appetite.learn(page.timers)
+        found += map(keep, page.timers)
+        total = page.total if total is None else total
+        stopped_at, is_over = page.stopped_at, len(page.timers) < limit
+        del page  # before the next one is read
+        if stopped_at is not None or is_over or len(found) >= query.limit:
+            return Page(found, total, stopped_at)
+        query = replace(query, offset=0, after=_place_of(found[-1], query), with_total=False)
+
+
+async def _sifted(read: Read, query: Query, sieve: "_Sieve", appetite: Appetite | None) -> Page:
+    """A page of what a sieve holds back."""
     place = query.after
     while True:
-        page = await read(replace(query, limit=PAGE, offset=0, after=place))
-        for timer in page.timers:
-            place = (getattr(timer, query.sort), timer.id)
-            seen += 1
-            if wanted.matches(timer):
-                if left_out:
-                    left_out -= 1
-                else:
-                    found.append(timer)
-                if len(found) == query.limit:
-                    return Page(found)
-            if seen >= most_seen:
-                return _given_up(found, place, left_out, most_seen)
-            weight += timer.weight if wanted.metadata else 0
-            if weight > _HEAVY:
-                weight = 0
-                await asyncio.sleep(0)
+        limit = _bite(PAGE, appetite)
+        page = await read(replace(query, limit=limit, offset=0, after=place))
+        if appetite is not None:
+            appetite.learn(page.timers)
+        if (answer := await sieve.sift(page.timers)) is not None:
+            return answer
         if page.stopped_at is not None:  # the store has given up, after as many
-            return _given_up(found, page.stopped_at, left_out, most_seen)
-        if len(page.timers) < PAGE:
-            return Page(found)
+            return sieve.given_up(page.stopped_at)
+        if len(page.timers) < limit:
+            return Page(sieve.found)
+        place = _place_of(page.timers[-1], query)
+        del page  # before the next one is read
 
 
-def _given_up(found: list[Timer], place: tuple[Millis, str], left_out: int, most_seen: int) -> Page:
-    if left_out:  # nobody could say from where to go on
-        raise UnsupportedQuery(
-            f"offset: so many matches were not found among {most_seen:,} timers; bound the "
-            "search by created_after and created_before, or go on with cursor instead"
-        )
-    return Page(found, stopped_at=place)
+class _Sieve:
+    """What was found so far, among how many."""
+
+    def __init__(self, wanted: Filter, query: Query, most_seen: int, keep: Keep) -> None:
+        self.found: list[Timer] = []
+        self._wanted = wanted
+        self._query = query
+        self._most_seen = most_seen
+        self._keep = keep
+        self._left_out = query.offset
+        self._seen = 0
+        self._weight = 0
+
+    async def sift(self, timers: list[Timer]) -> Page | None:
+        """Look at some timers; the answer is the page, if it ends with one of them."""
+        for timer in timers:
+            self._seen += 1
+            if self._wanted.matches(timer):
+                if self._left_out:
+                    self._left_out -= 1
+                else:
+                    self.found.append(self._keep(timer))
+                if len(self.found) == self._query.limit:
+                    return Page(self.found)
+            if self._seen >= self._most_seen:
+                return self.given_up(_place_of(timer, self._query))
+            self._weight += timer.weight if self._wanted.metadata else 0
+            if self._weight > _HEAVY:
+                self._weight = 0
+                await asyncio.sleep(0)
+        return None
+
+    def given_up(self, place: tuple[Millis, str]) -> Page:
+        """The page that ends there, though there may be more behind it."""
+        if self._left_out:  # nobody could say from where to go on
+            raise UnsupportedQuery(
+                f"offset: so many matches were not found among {self._most_seen:,} timers; bound "
+                "the search by created_after and created_before, or go on with cursor instead"
+            )
+        return Page(self.found, stopped_at=place)
+
+
+def _bite(limit: int, appetite: Appetite | None) -> int:
+    return limit if appetite is None else min(limit, appetite.most)
+
+
+def _place_of(timer: Timer, query: Query) -> tuple[Millis, str]:
+    return getattr(timer, query.sort), timer.id
 
 
 def _is_between(at: Millis, after: Millis | None, before: Millis | None) -> bool:

@@ -32,9 +32,10 @@ from duetime.errors import (
 )
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
+from duetime.listing import Lists
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
-from duetime.searching import Filter, Part, search
+from duetime.searching import Filter, Part
 from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
@@ -97,7 +98,6 @@ class Service:
         are_groups_made_by_timers: bool = True,
     ) -> None:
         self.clock = clock
-        self.counts = store.traits.counts  # whether a list can tell how many there are
         self.rules = rules or Rules(store, clock)
         self.meter = meter or Meter(self.rules, store, clock)
         self.audit = audit or Audit(store, clock)
@@ -116,6 +116,7 @@ class Service:
         self._engine = engine
         self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)
+        self._lists = Lists(self._ledger.search, counts=store.traits.counts)
         self.actions = Actions(
             store,
             clock,
@@ -205,19 +206,13 @@ class Service:
 
     async def get_by_key(self, caller: Caller, group: str, timer_id: str) -> Timer:
         """The timer with this key."""
-        key = await self.groups.locate(caller.tenant, group, timer_id)
+        key = await self.groups.locate(caller, group, timer_id)
         [timer] = await self._ledger.get_by_key([key])
         return _found(caller, timer)
 
     async def search(self, caller: Caller, wanted: Filter, part: Part) -> Page:
-        """A page of the timers that somebody looks for, of those that there are for them."""
-        return await search(
-            self._ledger.search,
-            caller.tenant,
-            wanted.within(caller.groups),
-            part,
-            counts=self.counts,
-        )
+        """A page of what somebody looks for, of the timers that there are for them, in short."""
+        return await self._lists.page(caller, wanted, part)
 
     async def attempts(
         self, caller: Caller, id_: str, after: tuple[int, int] | None, limit: int
@@ -246,7 +241,7 @@ class Service:
         self, caller: Caller, group: str, timer_id: str, if_match: int | None = None
     ) -> Timer:
         """Make sure that the timer with this key never starts."""
-        key = await self.groups.locate(caller.tenant, group, timer_id)
+        key = await self.groups.locate(caller, group, timer_id)
         return await self._change(caller, "timer.cancel", key, _canceled, if_match)
 
     async def pause(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:

@@ -1,17 +1,15 @@
 """Two tenants of one installation that have the same of everything, under the same names."""
 
 import re
-from base64 import urlsafe_b64decode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from duetime.api.app import create_app
-from duetime.api.lists import write_cursor
+from duetime.api.cursors import Cursors
+from duetime.api.seal import Seal
 from duetime.nodes import EngineStatus, NodeRecord, NodeStatus
 from duetime.service import Service
-from duetime.stores import Store
+from duetime.stores import Key, Store
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from duetime.timer import Timer
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
@@ -45,11 +43,12 @@ class OneNode:
 
 
 class NotingStore:
-    """A store that notes whose timers are read by their ids."""
+    """A store that notes whose timers are read by their ids, and which by their keys."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.owners: list[str | None] = []
+        self.by_key: list[Timer | None] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -57,6 +56,11 @@ class NotingStore:
     async def get(self, ids: Sequence[str], tenant: str | None = None) -> list[Timer | None]:
         self.owners.append(tenant)
         return await self._store.get(ids, tenant)
+
+    async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
+        found = await self._store.get_by_key(keys)
+        self.by_key += found
+        return found
 
 
 class Tenant(NamedTuple):
@@ -89,6 +93,7 @@ class House:
         """Make a request without letting time pass, and tell what it asked of the store."""
         self.store.calls.clear()
         self.noting.owners.clear()
+        self.noting.by_key.clear()
         answer = await self.api.call(method, path, how.pop("body", None), **how)
         return answer, self.store.calls.copy()
 
@@ -140,6 +145,8 @@ class House:
         keys = (await self.call("GET", f"/tenants/{tenant}/keys", key=key)).data["keys"]
         page = await self.call("GET", "/timers", key=key, params={"limit": 3})
         lines = await self.call("GET", "/audit", key=key, params={"limit": 3})
+        actions = await self.call("GET", "/actions", key=key, params={"limit": 1})
+        log = Cursors(Seal(KEY), tenant, f"attempts of {ids[4]}")
         names = {
             "tenant": tenant,
             "group": extra,
@@ -154,6 +161,8 @@ class House:
             "node": "n1",
             "cursor": page.data["next_cursor"],
             "line": lines.data["next_cursor"],
+            "latest": actions.data["next_cursor"],
+            "before_failed": log.write((0, 0)),
         }
         lines = await self.store.lines(tenant, None, 1_000, descending=False)
         given = {*ids, *(each["id"] for each in keys), *(line.id for line in lines)}
@@ -190,20 +199,15 @@ def unlike(names: dict[str, str]) -> dict[str, str]:
         return id_[:-1] + ("0" if id_[-1] != "0" else "1")
 
     lettered = ("id", "failed", "keyless", "admin", "key", "action", "under_way")
-    order, at, last = msgspec.json.decode(_decoded(names["cursor"]))
+    cursors = ("cursor", "line", "latest", "before_failed")
     return {
         "tenant": names["tenant"][::-1],
         "group": names["group"][::-1],
         "timer_id": names["timer_id"][::-1],
         **{name: other(names[name]) for name in lettered},
         "node": "n0",
-        "cursor": write_cursor((order, at, other(last))),
-        "line": write_cursor(other(msgspec.json.decode(_decoded(names["line"])))),
+        **{name: other(names[name]) for name in cursors},
     }
-
-
-def _decoded(cursor: str) -> bytes:
-    return urlsafe_b64decode(cursor + "==")
 
 
 def alike(answer: Answer, names: dict[str, str]) -> tuple[int, dict[str, str], str]:

@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace
 
+from duetime import listing
 from duetime.errors import UnsupportedQuery
+from duetime.searching import Filter, Part
 from duetime.stores import Query, Store
+from duetime.stores.dynamodb import walks
+from duetime.stores.walking import walk
+from duetime.tenancy.caller import OPERATOR
 from duetime.timer import Status, Timer
 from tests.factories import NOW, insert, make_spec, make_timer
 
@@ -175,6 +181,73 @@ async def test_paging_without_gaps_or_repeats(store, subtests):
         for filters in FILTERS:
             with subtests.test(**order, filters=filters):
                 assert await pages(store, **order, **filters) == expected
+
+
+async def test_a_list_that_is_read_some_at_a_time_is_whole(store, monkeypatch, subtests):
+    """Portion by portion comes what would come at once, in the same order, with the same total."""
+    monkeypatch.setattr(listing, "FIRST", 4)
+    monkeypatch.setattr(listing, "HEAVIEST", 20_000)
+    spec = make_spec(metadata=Raw(b'"%s"' % (b"x" * 3_000)), tags=("t",))
+    timers = [
+        make_timer(created_at=NOW + at // 4, execute_at=NOW + 100 - at // 3, spec=spec)
+        for at in range(23)
+    ]
+    await insert(store, *timers)
+    lists = listing.Lists(store.search, counts=store.traits.counts)
+    for sort, descending in itertools.product(("created_at", "execute_at"), (True, False)):
+        order = {"sort": sort, "descending": descending}
+        if await is_refused(store, Query(tenant="default", **order)):
+            continue
+        expected = sorted(timers, key=lambda t: (getattr(t, sort), t.id), reverse=descending)
+        for wanted, limit in itertools.product((Filter(), Filter(tags=("t",))), (17, 50)):
+            with subtests.test(**order, wanted=wanted, limit=limit):
+                page = await lists.page(OPERATOR, wanted, Part(**order, limit=limit))
+                assert page.timers == [listing.in_short(each) for each in expected[:limit]]
+                assert page.total == (len(timers) if store.traits.counts else None)
+
+
+@pytest.mark.parametrize("descending", [True, False])
+async def test_among_many_of_others_all_is_found(store, monkeypatch, descending):
+    """Wherever a page has to end, the next one goes on, and nothing is left out or comes twice."""
+    monkeypatch.setattr(walk, "__defaults__", (10,))
+    own = {3, 4, 30, 59}
+    timers = [
+        make_timer(
+            tenant="default" if at in own else f"other{at % 2}",
+            created_at=NOW + at // 2,
+            **({"timer_id": f"k{at}"} if at % 3 == 0 else {}),
+        )
+        for at in range(60)
+    ]
+    await insert(store, *timers)
+    seen, after, is_over = [], None, False
+    while not is_over:
+        query = Query(tenant="default", limit=3, descending=descending, after=after)
+        page = await store.search(query)
+        seen += page.timers
+        if after := page.stopped_at:
+            continue
+        is_over = len(page.timers) < 3
+        after = None if is_over else (page.timers[-1].created_at, page.timers[-1].id)
+    mine = [timer for timer in timers if timer.tenant == "default"]
+    assert seen == sorted(mine, key=lambda timer: timer.id, reverse=descending)
+
+
+@pytest.mark.parametrize("every", [1, 4, 10, 1_000])
+async def test_a_page_is_bounded_by_what_was_looked_at(store, monkeypatch, every):
+    """However few of them are the tenant's own, where a store looks at those of all tenants."""
+    monkeypatch.setattr(walk, "__defaults__", (30,))
+    monkeypatch.setattr(walks, "_SHORTEST", 10)
+    timers = [
+        make_timer(tenant="other" if at % every else "default", created_at=NOW + at, shard=1)
+        for at in range(100)
+    ]
+    await insert(store, *timers)
+    page = await store.search(Query(tenant="default", tag="none", descending=False))
+    assert page.timers == []
+    if store.traits.engine in {"Cassandra", "DynamoDB"}:
+        assert page.stopped_at is not None
+        assert NOW + 20 < page.stopped_at[0] < NOW + 60
 
 
 async def pages(store: Store, *, sort: str, **wanted: Any) -> list[Timer]:

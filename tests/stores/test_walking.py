@@ -66,6 +66,55 @@ async def test_who_finds_too_little_gives_up_and_can_go_on(descending):
     assert pages == 5
 
 
+def leaving_out(timers, looked_at):
+    """Reads like a reader, but leaves out what is another tenant's and says how far it looked."""
+    read_all = reader(timers)
+
+    async def read(shard, place, is_descending, limit):
+        part = await read_all(shard, place, is_descending, limit)
+        looked_at.extend(part.timers)
+        own = [timer for timer in part.timers if timer.tenant == "default"]
+        place = part.timers[-1].id if part.timers else None
+        return Part(own, part.is_last, len(part.timers) - len(own), place)
+
+    return read
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("own", [(), (2, 17), (0, 39), range(0, 40, 5), range(40)])
+async def test_what_a_store_leaves_out_is_counted_as_looked_at(descending, own):
+    """A page ends after so many that were looked at, found or not; all are found, once."""
+    timers = [
+        timer if at in own else make_timer(tenant="other", id=timer.id)
+        for at, timer in enumerate(some(40))
+    ]
+    wanted = [timers[at] for at in own]
+    seen, after = [], None
+    while True:
+        looked_at = []
+        query = Query(tenant="default", descending=descending, after=after)
+        page = await walk(query, SHARDS, leaving_out(timers, looked_at), most_seen=5)
+        assert len(looked_at) <= 5 + 2 * 3 * len(SHARDS)
+        seen += page.timers
+        if page.stopped_at is None:
+            break
+        assert after is None or (page.stopped_at > after) != descending
+        after = page.stopped_at
+    assert seen == (wanted[::-1] if descending else wanted)
+
+
+@pytest.mark.parametrize("descending", [True, False])
+async def test_a_walk_among_what_is_left_out_ends_with_the_times_asked_for(descending):
+    """Who has nothing in a short time is told so, and not led on."""
+    others = [make_timer(tenant="other", id=timer.id) for timer in some(60)]
+    looked_at = []
+    times = {"created_after": NOW + 20, "created_before": NOW + 26}
+    query = Query(tenant="default", descending=descending, **times)
+    page = await walk(query, SHARDS, leaving_out(others, looked_at), most_seen=30)
+    assert (page.timers, page.stopped_at) == ([], None)
+    assert len(looked_at) < 30
+
+
 @pytest.mark.parametrize("descending", [True, False])
 async def test_times_of_creation_bound_what_is_read(descending):
     """What lies outside the times asked for is not even looked at."""

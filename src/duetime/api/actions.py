@@ -6,10 +6,12 @@ import msgspec
 from msgspec import Meta
 
 from duetime import ids
+from duetime.api.cursors import Cursors
 from duetime.api.envelope import Reply
 from duetime.api.lists import Cursor, Limit
 from duetime.api.operation import Operation
 from duetime.api.request import Request
+from duetime.api.seal import Seal
 from duetime.api.views import Instant, instant
 from duetime.bulk.action import Action
 from duetime.bulk.requests import CreateAction
@@ -73,8 +75,9 @@ class ActionParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
 class Actions:
     """The operations on actions."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, seal: Seal) -> None:
         self._actions = service.actions
+        self._seal = seal
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -138,12 +141,12 @@ class Actions:
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ActionParameters)
-        if given.cursor is not None and not ids.is_id(given.cursor):
-            raise InvalidRequest("cursor: is not one that this list gave out")
+        cursors = Cursors(self._seal, request.caller.tenant, "actions")
+        place = cursors.read(given.cursor, str)
         found = await self._actions.of(request.caller)
-        behind = [each for each in found if given.cursor is None or each.id < given.cursor]
+        behind = [each for each in found if place is None or each.id < place]
         page = behind[: given.limit]
-        next_cursor = page[-1].id if len(page) < len(behind) else None
+        next_cursor = cursors.write(page[-1].id) if len(page) < len(behind) else None
         return Reply(200, "success", ActionListView([_view(each) for each in page], next_cursor))
 
     async def get(self, request: Request) -> Reply:

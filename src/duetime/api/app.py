@@ -26,6 +26,7 @@ from duetime.api.operation import Operation
 from duetime.api.outage import Outage
 from duetime.api.proxies import Proxies
 from duetime.api.request import Request
+from duetime.api.seal import Seal
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
@@ -213,18 +214,19 @@ def create_app(
     bodies = bodies or Bodies(service.clock)
     proxies = Proxies(trusted_proxies)
     outage = Outage(service.clock)
+    seal = Seal(api_key)
     operations = [
         operation
         for resource in (
-            Timers(service, max_timer=max_body),
+            Timers(service, seal, max_timer=max_body),
             TimersByKey(service),
-            Actions(service),
+            Actions(service, seal),
             Groups(service),
             Tenants(service),
             ApiKeys(service),
             Whoami(),
             Usage(service),
-            Audit(service),
+            Audit(service, seal),
             Nodes(service),
             Health(service),
         )

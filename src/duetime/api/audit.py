@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from duetime import ids
+from duetime.api.cursors import Cursors
 from duetime.api.envelope import Reply
-from duetime.api.lists import Cursor, Limit, read_cursor, write_cursor
+from duetime.api.lists import Cursor, Limit
 from duetime.api.operation import Operation
 from duetime.api.request import Request
+from duetime.api.seal import Seal
 from duetime.api.views import Instant
 from duetime.audit_line import AuditLine
 from duetime.audit_pages import AuditFilter
 from duetime.clock import to_rfc3339
-from duetime.errors import InvalidRequest
 from duetime.requests import GroupName, Text, Time, to_time
 from duetime.service import Service
 from duetime.tenancy.role import Role
@@ -73,8 +73,9 @@ class AuditView(msgspec.Struct):
 class Audit:
     """The operations on the audit."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, seal: Seal) -> None:
         self._reader = service.audit_reader
+        self._seal = seal
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -108,11 +109,10 @@ class Audit:
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(AuditParameters)
-        place = read_cursor(given.cursor, str)
-        if place is not None and not ids.is_id(place):
-            raise InvalidRequest("cursor: is not one that this list gave out")
+        cursors = Cursors(self._seal, request.caller.tenant, "audit")
+        place = cursors.read(given.cursor, str)
         page = await self._reader.page(request.caller, _filter(given), place, given.limit)
-        cursor = None if page.next_place is None else write_cursor(page.next_place)
+        cursor = None if page.next_place is None else cursors.write(page.next_place)
         return Reply(200, "success", AuditView([_view(line) for line in page.lines], cursor))
 
     async def export(self, request: Request) -> Reply:

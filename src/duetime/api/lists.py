@@ -1,13 +1,12 @@
 """Lists: what to ask for page by page, and the cursor that leads from one page to the next."""
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from duetime import metadata
+from duetime.api.cursors import Cursors
 from duetime.api.views import AttemptListView, TimerListView, attempt_view, view
 from duetime.decoding import check_depth
 from duetime.errors import InvalidRequest
@@ -17,7 +16,6 @@ from duetime.stores import Page
 from duetime.tenancy.caller import Caller
 from duetime.timer import Attempt, Kind, Status
 
-PlaceT = TypeVar("PlaceT")
 _Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a store can compare with
 Limit = Annotated[int, Meta(ge=1, le=200)]
 Cursor = Annotated[str, Meta(max_length=1024, description="`next_cursor` of the page before.")]
@@ -89,7 +87,7 @@ def to_filter(given: ListParameters) -> Filter:
     )
 
 
-def to_part(given: ListParameters) -> Part:
+def to_part(given: ListParameters, cursors: Cursors) -> Part:
     """Which part of it."""
     if given.cursor is not None and given.offset:
         raise InvalidRequest("offset: cannot be given together with cursor")
@@ -98,12 +96,12 @@ def to_part(given: ListParameters) -> Part:
         descending=given.order == "desc",
         limit=given.limit,
         offset=given.offset,
-        after=_place(given),
+        after=_place(given, cursors),
         with_total=given.total,
     )
 
 
-def timer_list(given: ListParameters, page: Page) -> TimerListView:
+def timer_list(given: ListParameters, page: Page, cursors: Cursors) -> TimerListView:
     """A page of timers, with the cursor to the next one."""
     place = page.stopped_at
     if len(page.timers) == given.limit:
@@ -114,22 +112,22 @@ def timer_list(given: ListParameters, page: Page) -> TimerListView:
         total=page.total,
         limit=given.limit,
         offset=given.offset,
-        next_cursor=None if place is None else write_cursor((_order(given), *place)),
+        next_cursor=None if place is None else cursors.write((_order(given), *place)),
     )
 
 
-def attempts_after(given: AttemptParameters) -> tuple[int, int] | None:
+def attempts_after(given: AttemptParameters, cursors: Cursors) -> tuple[int, int] | None:
     """The attempt that the page before ended with."""
-    return read_cursor(given.cursor, tuple[_Int64, _Int64])
+    return cursors.read(given.cursor, tuple[_Int64, _Int64])
 
 
 def attempt_list(
-    given: AttemptParameters, attempts: list[Attempt], caller: Caller
+    given: AttemptParameters, attempts: list[Attempt], caller: Caller, cursors: Cursors
 ) -> AttemptListView:
     """A page of attempts, with the cursor to the next one."""
     next_cursor = None
     if len(attempts) == given.limit:
-        next_cursor = write_cursor((attempts[-1].occurrence, attempts[-1].attempt))
+        next_cursor = cursors.write((attempts[-1].occurrence, attempts[-1].attempt))
     return AttemptListView([attempt_view(attempt, caller) for attempt in attempts], next_cursor)
 
 
@@ -172,26 +170,11 @@ def _order(given: ListParameters) -> str:
     return f"{given.sort} {given.order}"
 
 
-def _place(given: ListParameters) -> tuple[int, str] | None:
+def _place(given: ListParameters, cursors: Cursors) -> tuple[int, str] | None:
     """Where the page before ended; a cursor is good for the order that it was given out in."""
-    place = read_cursor(given.cursor, tuple[str, _Int64, str])
+    place = cursors.read(given.cursor, tuple[str, _Int64, str])
     if place is None:
         return None
     if place[0] != _order(given):
         raise InvalidRequest("cursor: belongs to a list with another sort or order")
     return place[1:]
-
-
-def write_cursor(place: str | tuple[int | str, ...]) -> str:
-    """A place in a list, as it is handed out."""
-    return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
-
-
-def read_cursor(cursor: str | None, type_: type[PlaceT]) -> PlaceT | None:
-    """The place that was handed out."""
-    if cursor is None:
-        return None
-    try:
-        return msgspec.json.decode(urlsafe_b64decode(cursor + "=="), type=type_)
-    except (ValueError, binascii.Error, msgspec.DecodeError):
-        raise InvalidRequest("cursor: is not one that this list gave out") from None

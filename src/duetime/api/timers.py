@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from duetime import ids
 from duetime.api.answers import canceled, detailed, shown
+from duetime.api.cursors import Cursors
 from duetime.api.envelope import Code, Reply, failure
 from duetime.api.lists import (
     AttemptParameters,
@@ -16,6 +17,7 @@ from duetime.api.lists import (
 )
 from duetime.api.operation import Operation
 from duetime.api.request import Request
+from duetime.api.seal import Seal
 from duetime.api.views import (
     AttemptListView,
     BatchItemView,
@@ -39,8 +41,9 @@ from duetime.timer import Timer
 class Timers:
     """The operations on timers."""
 
-    def __init__(self, service: Service, *, max_timer: int) -> None:
+    def __init__(self, service: Service, seal: Seal, *, max_timer: int) -> None:
         self._service = service
+        self._seal = seal
         self._max_timer = max_timer  # bytes of one timer, also within a batch
 
     def operations(self) -> list[Operation]:
@@ -191,8 +194,10 @@ class Timers:
 
     async def list(self, request: Request) -> Reply:
         given = request.parameters(ListParameters)
-        page = await self._service.search(request.caller, to_filter(given), to_part(given))
-        return Reply(200, "success", timer_list(given, page))
+        caller = request.caller
+        cursors = Cursors(self._seal, caller.tenant, "timers")
+        page = await self._service.search(caller, to_filter(given), to_part(given, cursors))
+        return Reply(200, "success", timer_list(given, page, cursors))
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get(request.caller, _id_of(request))
@@ -219,10 +224,11 @@ class Timers:
 
     async def attempts(self, request: Request) -> Reply:
         given = request.parameters(AttemptParameters)
-        attempts = await self._service.attempts(
-            request.caller, _id_of(request), after=attempts_after(given), limit=given.limit
-        )
-        return Reply(200, "success", attempt_list(given, attempts, request.caller))
+        caller, id_ = request.caller, _id_of(request)
+        cursors = Cursors(self._seal, caller.tenant, f"attempts of {id_}")
+        after = attempts_after(given, cursors)
+        attempts = await self._service.attempts(caller, id_, after=after, limit=given.limit)
+        return Reply(200, "success", attempt_list(given, attempts, caller, cursors))
 
     @staticmethod
     async def _act(

@@ -55,7 +55,7 @@ class Work(msgspec.Struct):
     action: Action
     tally: Tally | None = None  # of its batch; None: nobody knows what became of that
     rests_until: float = 0.0
-    pages: Pages = msgspec.field(default_factory=Pages)
+    pages: Pages = msgspec.field(default_factory=lambda: Pages(HEAVIEST))
 
 
 class Clerk:
@@ -219,7 +219,7 @@ class Clerk:
 
     async def _next_batch(self, work: Work, action: Action) -> None:
         part = Part(descending=False, limit=BATCH, after=action.cursor)
-        read = work.pages.by_weight(self._store.search, HEAVIEST)
+        read = work.pages.by_weight(self._store.search)
         page = await search(read, action.tenant, action.wanted, part, most_seen=MOST_SEEN)
         # Asked once they are found: timers of another group of that name are no affair of it.
         if action.emptying is not None and await self._conclusion.has_lost_its_group(action):

@@ -27,11 +27,15 @@ _SHORTEST = 8
 class Part(NamedTuple):
     """Some timers of a shard in the order asked for; there may be fewer than the limit.
 
-    There may be none, though it is not the last: those that were there have gone meanwhile.
+    There may be none, though it is not the last: those that were there have gone meanwhile, or were
+    left out. A store may leave out what is other tenants', and then says how far it has looked: a
+    walk is bounded by what was looked at, not by what was found.
     """
 
     timers: list[Timer]
     is_last: bool  # there is nothing behind them
+    left_out: int = 0  # that were looked at beside them
+    place: str | None = None  # the id of the last that was looked at, where some were left out
 
 
 # From a shard, the place to go on behind (None: from the end that comes first), whether it goes
@@ -47,11 +51,12 @@ async def walk(
         return Page([])
     found: list[Timer] = []
     left_out, seen = query.offset, 0
-    async for timer in _merged(query, shards, read):
-        if _is_past(timer, query):
+    async for step in _merged(query, shards, read):
+        if _is_past(step.place, query):
             break
-        seen += 1
-        if matches(timer, query):
+        seen += step.seen
+        timer = step.timer
+        if timer is not None and matches(timer, query):
             if left_out:
                 left_out -= 1
             else:
@@ -64,7 +69,7 @@ async def walk(
                 "search by created_after and created_before, or go on with cursor instead"
             )
         if seen >= most_seen:
-            return Page(found, stopped_at=(timer.created_at, timer.id))
+            return Page(found, stopped_at=(ids.time_of(step.place), step.place))
     return Page(found)
 
 
@@ -112,15 +117,23 @@ def _first_place(query: Query) -> str | None:
     return min(places) if query.descending else max(places)
 
 
-def _is_past(timer: Timer, query: Query) -> bool:
+def _is_past(place: str, query: Query) -> bool:
     """Tell whether no timer from here on can be of the times asked for."""
     if query.descending:
-        return query.created_after is not None and ids.time_of(timer.id) < query.created_after
-    return query.created_before is not None and ids.time_of(timer.id) >= query.created_before
+        return query.created_after is not None and ids.time_of(place) < query.created_after
+    return query.created_before is not None and ids.time_of(place) >= query.created_before
 
 
-async def _merged(query: Query, shards: Collection[int], read: Read) -> AsyncIterator[Timer]:
-    """The timers of all shards, in the order of their ids."""
+class _Step(NamedTuple):
+    """A timer; or the place that a shard was looked through to, past some that were left out."""
+
+    place: str
+    timer: Timer | None
+    seen: int
+
+
+async def _merged(query: Query, shards: Collection[int], read: Read) -> AsyncIterator[_Step]:
+    """The timers of all shards and what lies between them, in the order of ids."""
     place = _first_place(query)
     # Nobody knows which shard has the next ones: an even share of the page, and some more.
     share = (query.offset + query.limit) // max(len(shards), 1) + _SHORTEST
@@ -129,14 +142,13 @@ async def _merged(query: Query, shards: Collection[int], read: Read) -> AsyncIte
         for shard in shards
     ]
     await asyncio.gather(*(line.refill(read) for line in lines))
-    heads = [_Head(line) for line in lines if line.timers]
+    heads = [_Head(line) for line in lines if line.has_more]
     heapq.heapify(heads)
     while heads:
         line = heads[0].line
-        yield line.timers.pop()
-        if not line.timers:
-            await line.refill(read)
-        if line.timers:
+        yield line.take()
+        await line.refill(read)
+        if line.has_more:
             heapq.heapreplace(heads, _Head(line))
         else:
             heapq.heappop(heads)
@@ -147,21 +159,44 @@ class _Line:
 
     def __init__(self, shard: int, place: str | None, size: int, *, is_descending: bool) -> None:
         self.is_descending = is_descending
-        self.timers: list[Timer] = []  # the next one at the end
+        self._timers: list[Timer] = []  # the next one at the end
+        self._left_out = 0  # up to the place, to be told behind the timers
         self._shard = shard
         self._place = place
         self._size = size
         self._is_over = False
 
+    @property
+    def has_more(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._timers or self._left_out)
+
+    @property
+    def head(self) -> str:
+        """The place of what is next."""
+        return self._timers[-1].id if self._timers else self._place or ""
+
+    def take(self) -> _Step:
+        """What is next."""
+        if self._timers:
+            timer = self._timers.pop()
+            return _Step(timer.id, timer, 1)
+        step = _Step(self.head, None, self._left_out)
+        self._left_out = 0
+        return step
+
     async def refill(self, read: Read) -> None:
-        """Read the next part, until there is something or nothing is left."""
-        while not self.timers and not self._is_over:
+        """If all was taken, read the next part, until there is something or nothing is left."""
+        while not self.has_more and not self._is_over:
             part = await read(self._shard, self._place, self.is_descending, self._size)
             self._is_over = part.is_last
             self._size = min(self._size * 2, _LONGEST)  # who comes again will want more
             if part.timers:
                 self._place = part.timers[-1].id
-                self.timers = part.timers[::-1]
+                self._timers = part.timers[::-1]
+            if part.place is not None:
+                self._place = part.place
+                self._left_out = part.left_out
 
 
 class _Head:
@@ -169,7 +204,8 @@ class _Head:
 
     def __init__(self, line: _Line) -> None:
         self.line = line
-        self.id = line.timers[-1].id
+        self.place = line.head
 
     def __lt__(self, other: "_Head") -> bool:
-        return self.id > other.id if self.line.is_descending else self.id < other.id
+        mine, others = self.place, other.place
+        return mine > others if self.line.is_descending else mine < others

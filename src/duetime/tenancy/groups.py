@@ -27,6 +27,8 @@ from duetime.timer import DEFAULT_GROUP, HttpCallback
 MOST_GROUPS = 1_000  # of one tenant
 MOST_NAMES = 10 * MOST_GROUPS  # with those of deleted ones, which keep their number of shards
 
+_NO_TENANT = ""
+
 
 class Groups:
     """The use cases on groups."""
@@ -63,9 +65,16 @@ class Groups:
         group = self._rules.groups.find(name_of(tenant, name))
         return self._layout if group is None else Layout(group.num_shards)
 
-    async def locate(self, tenant: str, name: str, timer_id: str) -> Key:
-        """Where a timer with this key is, if there is one."""
-        [key] = await self.locate_all(tenant, [(name, timer_id)])
+    async def locate(self, caller: Caller, name: str, timer_id: str) -> Key:
+        """Where a timer with this key is, if there is one for them.
+
+        In a group that is hidden from them there is none: it takes as long as for a group that is
+        not there, and leads to a key that no timer has, so that none is read.
+        """
+        if not caller.sees_group(name):
+            await self._rules.look()
+            return self._layout.key_of(_NO_TENANT, name, timer_id)
+        [key] = await self.locate_all(caller.tenant, [(name, timer_id)])
         return key
 
     async def locate_all(self, tenant: str, wanted: Sequence[tuple[str, str]]) -> list[Key]:

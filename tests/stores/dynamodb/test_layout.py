@@ -4,14 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import ids, model
-from duetime.stores import Change, Insert
+from duetime.stores import Change, Insert, Key, Query
 from duetime.stores.dynamodb.address import Address
 from duetime.stores.dynamodb.changes import MOST_ATTEMPTS
 from duetime.stores.dynamodb.store import DynamoStore
 from duetime.timer import Status
 from tests.factories import NOW, claim_of, insert, key_of, make_attempt, make_timer
 from tests.servers.dynamodb import ask
-from tests.stores.dynamodb.made import everything, finish_of, left, timer_of
+from tests.stores.dynamodb.made import HEAVY, everything, finish_of, left, timer_of
 
 
 async def life_of(store, timer, asked):
@@ -68,6 +68,35 @@ async def test_anothers_timer_is_asked_for_like_none(dynamodb, asked, has_key, p
             seen.append((asked.operations, places))
         assert seen == [(["BatchGetItem"] * 2, [1, 1])] * 2
     assert await dynamodb.get([timer.id], timer.tenant) == [timer]
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_an_id_as_the_key_does_not_read_what_anothers_timer_carries(dynamodb, asked):
+    """One request for the two places where it may lie, and none for its content."""
+    timer = timer_of(HEAVY, tenant="acme")
+    await insert(dynamodb, timer)
+    asked.forget()
+    assert await dynamodb.get_by_key([Key.of(timer)._replace(tenant="rival")]) == [None]
+    assert asked.operations == ["BatchGetItem"]
+    assert await dynamodb.get_by_key([Key.of(timer)]) == [timer]
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_a_list_reads_nothing_of_others_but_where_they_lie(dynamodb, asked):
+    """Timers of others do not leave DynamoDB, those with keys not with what lies beside them."""
+    keyless = [timer_of(b'"%s"' % (b"x" * 10_000), tenant="acme") for _ in range(3)]
+    keyed = [timer_of(HEAVY, has_key=True, tenant="acme") for _ in range(3)]
+    await insert(dynamodb, *keyless)
+    asked.forget()
+    assert (await dynamodb.search(Query(tenant="rival"))).timers == []
+    assert set(asked.operations) == {"Query"}
+    [listed] = [each for _, each in asked.requests if "FilterExpression" in each]
+    assert (await dynamodb._calls._wire.call("Query", listed, 5))["Items"] == []
+    await insert(dynamodb, *keyed)
+    asked.forget()
+    assert (await dynamodb.search(Query(tenant="rival"))).timers == []
+    assert asked.operations.count("BatchGetItem") == 1
+    assert len((await dynamodb.search(Query(tenant="acme"))).timers) == 6
 
 
 async def test_requests_of_the_hot_paths(dynamodb, asked):

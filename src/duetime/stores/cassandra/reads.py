@@ -4,6 +4,7 @@ import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -223,7 +224,8 @@ class Reads:
 
     async def search(self, query: Query) -> Page:
         """A page of timers, found by reading along."""
-        return await walk(query, await self._shards.read(), self._part)
+        read = partial(self._part, tenant=query.tenant)
+        return await walk(query, await self._shards.read(), read)
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Every timer there is, shard by shard."""
@@ -235,11 +237,12 @@ class Reads:
         place: str | None,
         is_descending: bool,  # noqa: FBT001 - as a walk asks
         limit: int,
+        tenant: str | None = None,
     ) -> Part:
-        """Some timers of a shard; the heavy ones are read one by one, and only a few of them.
+        """Some timers of a shard, of one tenant or of all; of the heavy ones only a few are read.
 
-        None only if there are no more. Heavy ones may have expired between the two reads, so it
-        goes on behind them.
+        It goes on until it has looked at something, or there is no more: heavy ones may have
+        expired between the two reads. Of others' timers, no heavy one is read.
         """
         statement, first, last = (DOWNWARDS, _LAST, "") if is_descending else (UPWARDS, "", _LAST)
         begin = Due(0, first if place is None else place)
@@ -248,21 +251,27 @@ class Reads:
         while True:
             while not rows and not stretch.is_over:
                 rows = await stretch.read(limit)
-            heavy = [id_ for _, id_, _, spec in rows if spec is None][:_MOST_HEAVY]
+            strange = {id_ for _, id_, state, _ in rows if _is_strange(state, tenant)}
+            heavy = [id_ for _, id_, _, spec in rows if spec is None and id_ not in strange]
+            heavy = heavy[:_MOST_HEAVY]
             read = {timer.id: timer for timer in await self.get(heavy) if timer}
             timers: list[Timer] = []
             rest: list[Row] = []
+            left_out, looked_to = 0, None
             for number, (_, id_, state, spec) in enumerate(rows):
-                if spec is not None:
+                if id_ in strange:
+                    left_out += 1
+                elif spec is not None:
                     timers.append(to_timer(state, spec))
                 elif id_ in read:
                     timers.append(read[id_])
                 elif id_ not in heavy:
                     rest = rows[number:]  # which would be too much at once
                     break
+                looked_to = id_
             is_last = not rest and stretch.is_over
-            if timers or is_last:
-                return Part(timers, is_last)
+            if timers or left_out or is_last:
+                return Part(timers, is_last, left_out, looked_to)
             rows = rest
 
     async def count(self, tenant: str) -> list[Count]:
@@ -367,6 +376,11 @@ class Reads:
         while not stretch.is_over and len(rows) < limit:
             rows += await stretch.read(limit - len(rows))
         return rows
+
+
+def _is_strange(state: str | None, tenant: str | None) -> bool:
+    """Tell whether a timer is another tenant's than that of whom is asked; None: whosever."""
+    return tenant is not None and state is not None and to_counted(state).tenant != tenant
 
 
 def _is_endless(row: Row) -> bool:

@@ -77,7 +77,13 @@ class Timers:
         """Timers by key."""
         candidates = [_candidates(key) for key in wanted]
         read = await batches.read(self._calls, (place for places in candidates for place in places))
-        found = {items.id_of(item): item for item in read.values() if items.is_timer(item)}
+        # By an id as the key, one may come across another's timer: what that carries is not read.
+        tenants = {key.tenant for key in wanted}
+        found = {
+            items.id_of(item): item
+            for item in read.values()
+            if items.is_timer(item) and items.tenant_of(item) in tenants
+        }
         timers = await self.whole(found)
         by_key = {(timer.tenant, timer.group, timer.timer_id): timer for timer in timers.values()}
         return [by_key.get((key.tenant, key.group, key.timer_id)) for key in wanted]

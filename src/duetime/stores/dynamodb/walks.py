@@ -12,7 +12,7 @@ from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.items import FINISHED_VALUES, text
-from duetime.stores.dynamodb.pages import pages
+from duetime.stores.dynamodb.pages import looks, pages
 from duetime.stores.dynamodb.removals import Removals
 from duetime.stores.dynamodb.shards import Shards
 from duetime.stores.dynamodb.timers import Timers
@@ -39,7 +39,8 @@ class Walks:
 
     async def search(self, query: Query) -> Page:
         """A page of one tenant's timers."""
-        return await walk(query, await self._shards.in_use(ids.ALL_SHARDS), self._part)
+        read = partial(self._part, tenant=query.tenant)
+        return await walk(query, await self._shards.in_use(ids.ALL_SHARDS), read)
 
     async def scan(self, after: str | None, limit: int) -> list[Timer]:
         """Timers in the order of (shard, id)."""
@@ -52,30 +53,32 @@ class Walks:
         after: str | None,
         is_descending: bool,  # noqa: FBT001 - as a walk calls it
         limit: int,
+        tenant: str | None = None,
     ) -> Part:
-        """Some timers of a shard, behind a place; none only if there are no more."""
-        first, last = (after or " ", keys.BEHIND_IDS)
-        if is_descending:
-            first, last = " ", after or keys.BEHIND_IDS
-        query: dict[str, Any] = {
-            "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
-            "ExpressionAttributeValues": {
-                ":pk": text(keys.partition_of(shard)),
-                ":first": text(first),
-                ":last": text(last),
-            },
-            "ScanIndexForward": not is_descending,
-        }
+        """Some timers of a shard, behind a place, of one tenant or of all.
+
+        It goes on until it has looked at something, or there is no more. What timers of others
+        carry beside them is not read.
+        """
+        query = _query(shard, after, tenant, is_descending=is_descending)
         # Not too few at once: many may be of timers that are gone.
-        async for page in pages(self._calls, max(limit + 1, _SHORTEST), **query):
-            there = [item for item in page if item["sk"]["S"] != after]
+        async for look in looks(self._calls, max(limit + 1, _SHORTEST), **query):
+            there = [item for item in look.items if item["sk"]["S"] != after]
             found = await self._timers.of(there)
             order = [found[item["sk"]["S"]] for item in there if item["sk"]["S"] in found]
+            if tenant is not None:
+                order = [item for item in order if items.tenant_of(item) == tenant]
+            left_out = look.seen - len(order)
             for part in portions(order, items.weight_of, heaviest=_PORTION, longest=limit):
-                timers = await self._timers.whole({items.id_of(item): item for item in part})
-                if timers:
-                    ordered = (timers.get(items.id_of(item)) for item in part)
-                    return Part([timer for timer in ordered if timer is not None], is_last=False)
+                by_id = await self._timers.whole({items.id_of(item): item for item in part})
+                timers = [by_id[id_] for id_ in map(items.id_of, part) if id_ in by_id]
+                if timers and part[-1] is order[-1]:
+                    return Part(timers, look.place is None, left_out, look.place)
+                if timers:  # Nobody knows what lies between them: as much as their share.
+                    share = left_out * len(part) // len(order)
+                    return Part(timers, is_last=False, left_out=share, place=timers[-1].id)
+            if tenant is not None and look.place is not None:
+                return Part([], is_last=False, left_out=left_out, place=look.place)
         return Part([], is_last=True)
 
     async def count(self, tenant: str) -> list[Count]:
@@ -123,3 +126,26 @@ class Walks:
                 if dropped >= limit:
                     return dropped
         return dropped
+
+
+def _query(
+    shard: int, after: str | None, tenant: str | None, *, is_descending: bool
+) -> dict[str, Any]:
+    """The question for what lies behind a place of a shard, with that place itself."""
+    first, last = (after or " ", keys.BEHIND_IDS)
+    if is_descending:
+        first, last = " ", after or keys.BEHIND_IDS
+    query: dict[str, Any] = {
+        "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
+        "ExpressionAttributeValues": {
+            ":pk": text(keys.partition_of(shard)),
+            ":first": text(first),
+            ":last": text(last),
+        },
+        "ScanIndexForward": not is_descending,
+    }
+    if tenant is not None:
+        # The others do not leave DynamoDB, but for places that say where one with a key lies.
+        query["FilterExpression"] = "begins_with(r, :tenant) OR attribute_exists(k)"
+        query["ExpressionAttributeValues"][":tenant"] = text(items.beginning_of(tenant))
+    return query
