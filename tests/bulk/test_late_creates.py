@@ -13,7 +13,6 @@ import pytest
 
 from duetime import model
 from duetime.bulk.emptying import LONGEST
-from duetime.errors import Conflict, NotFound
 from duetime.nodes import NODE_KIND, NodeRecord
 from duetime.requests import CreateTimer
 from duetime.service import Service
@@ -23,7 +22,7 @@ from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import Status, Timer
-from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
+from tests.bulk.desk import Desk, counts, put_timers, stored
 from tests.factories import insert, make_timer
 
 BODY = {
@@ -266,27 +265,3 @@ async def test_a_group_that_is_made_anew_during_the_last_pass(clock: FakeClock):
     assert await group_names(store, clock) == ["default", "g"]
     done = await desk.see(action)
     assert (done.state, counts(done)) == ("done", (3, 3, 0, 0))
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_deleted_without_canceling(store, clock: FakeClock, when: str):
-    """It is refused, as if the timer had been there before, and the group is as it was."""
-    other = Desk(store, clock)
-    before, _ = await other.service.groups.put(OPERATOR, "g", PutGroup(title="mine"))
-    late: list[Timer] = []
-
-    async def happen() -> None:
-        late.append(await create(other))
-
-    desk = Desk(Between(store, when, happen), clock)
-    with pytest.raises(Conflict, match="1 of its timers are still to come"):
-        await desk.service.delete_group(OPERATOR, "g", cancel=False)
-    [after] = await stored(store, late)
-    assert after.status is Status.PENDING
-    group = await Desk(store, clock).service.groups.get(OPERATOR, "g")
-    assert (group.title, group.created_at) == (before.title, before.created_at)
-    await desk.service.cancel(OPERATOR, after.id)
-    await desk.service.delete_group(OPERATOR, "g", cancel=False)
-    with pytest.raises(NotFound):
-        await desk.service.groups.get(OPERATOR, "g")
-    assert await under_way(store) == []

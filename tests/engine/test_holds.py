@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from duetime import model
+from duetime.errors import Conflict
 from duetime.model import HOLD_FOR
 from duetime.stores import Change
 from duetime.stores.memory import MemoryStore
@@ -358,3 +359,23 @@ async def test_who_fell_due_while_it_was_paused(node, clock, rule):
     caught = [group.caught(await node.get(timer)) for timer in (before, during, after)]
     assert caught == [False, True, False]
     assert [group.holds(await node.get(timer)) for timer in (before, during, after)] == caught
+
+
+async def test_a_group_that_is_about_to_be_deleted_is_still_paused(pair, clock):
+    """A timer that is made in it meanwhile is held, and the deletion is refused because of it."""
+    a, b = pair
+    await a.service.groups.put(OPERATOR, "g", PutGroup())
+    assert await pause(a, b, name="g")
+    deleting = asyncio.create_task(a.service.delete_group(OPERATOR, "g", cancel=False))
+    await settle()
+    timer = await b.create(group="g")
+    for _ in range(5):
+        for node in pair:
+            await node.engine.members.step()
+            await node.turn()
+        clock.advance(100)
+        await settle()
+    with pytest.raises(Conflict, match="1 of its timers are still to come"):
+        await deleting
+    assert a.sent + b.sent == []
+    assert (await a.get(timer)).progress.held_since == timer.execute_at

@@ -1,12 +1,14 @@
 """What is done with a group and with its timers at once: it is resumed, or deleted."""
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from duetime.bulk.action import Action, Emptying
 from duetime.bulk.actions import Actions
 from duetime.bulk.resuming import begun
 from duetime.clock import Clock
-from duetime.errors import Conflict, NotFound, Unavailable
+from duetime.errors import Conflict, DuetimeError, NotFound, StoreError, Unavailable
 from duetime.searching import EVERYTHING, Filter, has_any
 from duetime.stores import Query, Store
 from duetime.tenancy.caller import Caller
@@ -36,13 +38,15 @@ class GroupActions:
         if cancel:
             return await self._cancel_and_delete(caller, group)
         await self._check_empty(group)
-        await self._groups.delete(caller, name)
-        # Until every node knows of that, timers may still be created in it.
-        await self._groups.until_all_know()
+        mark = await self._groups.mark(caller, name)
         try:
+            # Until every node knows of the mark, timers are created in it behind our back.
+            await self._groups.until_all_heed()
             await self._check_empty(group)
-        except (Conflict, Unavailable):
-            await self._groups.restore(caller, group)
+            await self._groups.delete_marked(caller, name, mark)
+        except DuetimeError:
+            with suppress(StoreError):  # a mark that stays does no harm
+                await self._groups.unmark(caller, name, mark)
             raise
         return None
 
