@@ -4,13 +4,19 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from duetime import model
+from duetime.stores import Change, Page, Query
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.obedience import LONGEST
+from duetime.testing import FlakyStore
+from duetime.timer import Status, Timer
 from tests.api.client import Answer, Api, timer_body
 from tests.api.gated import GatedStore
 from tests.api.test_deleted_tenants import Meddling, OtherNode, looked
 from tests.bulk.desk import Crash, CrashingStore
+from tests.factories import insert, make_timer
 from tests.waiting import settle
 
 SETTINGS = {
@@ -102,6 +108,37 @@ async def test_a_timer_that_a_node_makes_which_does_not_know_of_it(quick_api: Ap
     await create(there)
     assert (await confirmed(api, node, task)).summary == (409, 5, TO_COME)
     assert (await api.get("/groups/g")).data == shown
+
+
+class Moving(FlakyStore):
+    """A store in which a timer moves away from where it is looked for, whenever it is."""
+
+    timer: Timer
+
+    async def search(self, query: Query) -> Page:
+        if query.status is self.timer.status:
+            is_due = self.timer.status is Status.PENDING
+            new = (
+                model.claim(self.timer, "n", 0, 30_000)
+                if is_due
+                else model.release(self.timer, 0, was_sent=False)
+            )
+            assert await self.store.apply([Change(self.timer, new)]) == [True]
+            self.timer = new
+        return await self.store.search(query)
+
+
+@pytest.mark.parametrize(("counts", "how_many"), [(True, "1"), (False, "some")])
+async def test_a_timer_that_is_being_tried_again(make_api, *, counts: bool, how_many: str):
+    """It is to come whichever status it has, also if it changes that while it is looked for."""
+    store = Moving(MemoryStore())
+    store.traits = replace(store.traits, counts=counts)
+    store.timer = make_timer(group="g")
+    api = make_api(store)
+    await make_group(api)
+    await insert(store, store.timer)
+    refused = await api.delete("/groups/g")
+    assert refused.summary == (409, 5, TO_COME.replace("1", how_many))
 
 
 async def test_a_timer_that_is_made_after_the_last_count(make_api):
