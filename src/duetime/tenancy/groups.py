@@ -398,7 +398,8 @@ class Groups:
         return self._rules.groups.kept(name_of(caller.tenant, name))
 
     async def _put(self, caller: Caller, name: str, old: Kept[Group] | None, group: Group) -> None:
-        if old is None or old.document.deleted_at is not None:
+        is_new = old is None or old.document.deleted_at is not None
+        if is_new and name != DEFAULT_GROUP:  # that one is there without having been made
             self._check_room(caller.tenant)
         if not await self._rules.put(self._rules.groups, name_of(caller.tenant, name), old, group):
             raise Conflict("group: somebody else has changed it meanwhile; look at it again")
