@@ -291,7 +291,9 @@ def cancel(timer: Timer, now: Millis) -> Timer:
 def pause(timer: Timer, now: Millis) -> Timer:
     """Hold a timer back until it is resumed."""
     check("pause", timer)
-    return _changed(timer, now, status=Status.PAUSED, wake_at=None)
+    # That its group held it is over with this: it falls due anew when it is resumed.
+    progress = _with(timer.progress, held_since=None)
+    return _changed(timer, now, status=Status.PAUSED, wake_at=None, progress=progress)
 
 
 def resume(timer: Timer, now: Millis) -> Timer:

@@ -379,3 +379,24 @@ async def test_a_group_that_is_about_to_be_deleted_is_still_paused(pair, clock):
         await deleting
     assert a.sent + b.sent == []
     assert (await a.get(timer)).progress.held_since == timer.execute_at
+
+
+async def test_a_timer_that_was_held_before_and_falls_due_in_another_pause(node, clock):
+    """Paused by itself in the first and resumed in the second, it is caught by the second."""
+    await node.service.groups.put(OPERATOR, "g", PutGroup(on_resume="none"))
+    timer = await node.create(group="g", delay="1s")
+    assert await pause(node, name="g")
+    clock.advance(1_500)
+    await node.turn()
+    await node.service.pause(OPERATOR, timer.id)
+    assert await resume(node, name="g")
+    await node.service.groups.has_been_resumed("default", "g", "a")
+    clock.advance(10_000)
+    assert await pause(node, name="g")
+    clock.advance(1_000)
+    await node.service.resume(OPERATOR, timer.id)
+    await node.turn()
+    held = await node.get(timer)
+    group = await node.service.groups.get(OPERATOR, "g")
+    assert group.paused_at <= held.progress.held_since
+    assert group.caught(held)

@@ -381,6 +381,14 @@ def test_a_timer_of_a_paused_group_sleeps_and_wakes_as_late_as_it_is():
     assert model.update(held, LATER, spec=held.spec, execute_at=LATER).progress.held_since is None
 
 
+def test_a_timer_that_was_held_and_is_paused_by_itself_is_held_no_more():
+    """When it goes on it falls due anew, and not when its group held it."""
+    paused = model.pause(model.hold(in_status(Status.PENDING), LATER), LATER)
+    assert paused.progress.held_since is None
+    resumed = model.resume(paused, LATER + 1)
+    assert (resumed.wake_at, resumed.progress.held_since) == (LATER + 1, None)
+
+
 def test_an_attempt_that_was_lost_in_a_paused_group_counts_as_lost():
     """Its claim has run out: it is pending, and the next attempt has the next number."""
     executing = in_status(Status.EXECUTING, lost=2)
