@@ -16,7 +16,7 @@ from duetime.bulk.emptying import LONGEST
 from duetime.nodes import NODE_KIND, NodeRecord
 from duetime.requests import CreateTimer
 from duetime.service import Service
-from duetime.stores import Change, Insert, Record
+from duetime.stores import Change, Insert, Query, Record
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
@@ -24,6 +24,7 @@ from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import Status, Timer
 from tests.bulk.desk import Desk, counts, put_timers, stored
 from tests.factories import insert, make_timer
+from tests.waiting import settle
 
 BODY = {
     "group": "g",
@@ -65,6 +66,7 @@ class Gate:
         self.store = store
         self.traits = store.traits
         self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.is_last = False  # its process is killed when they are written
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -72,7 +74,10 @@ class Gate:
     async def insert(self, inserts: list[Insert]) -> list[Timer | None]:
         self.has_begun.set()
         await self.may_end.wait()
-        return await self.store.insert(inserts)
+        answer = await self.store.insert(inserts)
+        if self.is_last:
+            await asyncio.Event().wait()
+        return answer
 
 
 async def create(desk: Desk, **fields: Any) -> Timer:
@@ -141,7 +146,7 @@ async def test_by_a_node_that_has_not_heard_of_it(clock: FakeClock):
     assert await group_names(store, clock) == ["default"]
     late = await create(other)  # it has not heard of that
     assert (await desk.see(action)).state == "running"
-    obeys = msgspec.json.encode(NodeRecord(rules=99))
+    obeys = msgspec.json.encode(NodeRecord(rules=99, makes_by=99))
     assert await store.put_record(behind, Record(kind=NODE_KIND, name="n", version=2, data=obeys))
     clock.advance(100)
     await desk.work()
@@ -149,6 +154,46 @@ async def test_by_a_node_that_has_not_heard_of_it(clock: FakeClock):
     assert after.status is Status.CANCELED
     assert (await desk.see(action)).state == "done"
     assert await group_names(store, clock) == ["default"]
+
+
+async def test_by_a_node_that_is_killed_right_after_it_was_written(clock: FakeClock):
+    """A create that began before is waited for, and what it has left behind is canceled."""
+    store = MemoryStore()
+    await made(store, clock)
+    gate = Gate(store)
+    dying = Desk(gate, clock)
+    await dying.service.rules.look()
+
+    async def creating() -> None:
+        with dying.service.rules.making():
+            await create(dying)
+
+    task = asyncio.ensure_future(creating())
+    await gate.has_begun.wait()
+    first = Record(kind=NODE_KIND, name="n", data=msgspec.json.encode(NodeRecord()))
+    assert await store.put_record(None, first)
+    desk = Desk(store, clock)
+    clock.advance(1)
+    action = await desk.service.delete_group(OPERATOR, "g", cancel=True)
+    while await group_names(store, clock) != ["default"]:
+        await desk.step()
+    rules = dying.service.rules
+    await rules.look()
+    about = NodeRecord(rules=rules.revision, makes_by=rules.makes_by())
+    last = Record(kind=NODE_KIND, name="n", version=2, data=msgspec.json.encode(about))
+    assert await store.put_record(first, last)
+    await desk.watch(9)
+    assert (await desk.see(action)).state == "running"
+    gate.is_last = True
+    gate.may_end.set()
+    await settle()
+    [late] = (await store.search(Query(tenant="default", status=Status.PENDING))).timers
+    await desk.watch(30)
+    await desk.work()
+    [after] = await stored(store, [late])
+    assert after.status is Status.CANCELED
+    assert (await desk.see(action)).state == "done"
+    task.cancel()
 
 
 async def test_when_the_others_took_long(clock: FakeClock):

@@ -47,6 +47,12 @@ async def do_all_obey(store: Store, clock: Clock, revision: int) -> bool:
     return all(read_record(record.data).rules >= revision for record in nodes)
 
 
+async def do_all_make_by(store: Store, clock: Clock, revision: int) -> bool:
+    """Tell whether every node is seen to make nothing by older rules of tenants, likewise."""
+    nodes = await _nodes(store, clock)
+    return all(read_record(record.data).makes_by >= revision for record in nodes)
+
+
 async def _nodes(store: Store, clock: Clock) -> list[Record]:
     nodes = await store.records(NODE_KIND)
     # After the others: who leaves meanwhile is found among these.
