@@ -45,6 +45,10 @@ TRANSITIONS: Mapping[str, Mapping[Status, frozenset[Status]]] = {
         Status.PENDING: frozenset({Status.PENDING}),
         Status.PAUSED: frozenset({Status.PAUSED}),
     },
+    "shift": {
+        Status.PENDING: frozenset({Status.PENDING}),
+        Status.PAUSED: frozenset({Status.PAUSED}),
+    },
     "replace": {
         status: frozenset({Status.PENDING}) for status in Status if status != Status.EXECUTING
     },
@@ -252,8 +256,13 @@ def attempt_record(before: Timer, after: Timer, outcome: Outcome, now: Millis) -
 
 
 def update(timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis) -> Timer:
-    """Change what a waiting timer will do, or when."""
+    """Change what a waiting timer will do, or when.
+
+    If neither what is sent nor its time is another, it goes on as it was: a retry waits on.
+    """
     check("update", timer)
+    if execute_at == timer.execute_at and spec.callback == timer.spec.callback:
+        return _changed(timer, now, spec=spec)
     return _changed(
         timer,
         now,
@@ -261,6 +270,28 @@ def update(timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis) -> Time
         wake_at=None if timer.status is Status.PAUSED else execute_at,
         spec=spec,
         progress=_fresh_progress(timer),
+    )
+
+
+def shift(timer: Timer, now: Millis, by: Millis) -> Timer:
+    """Put a waiting timer off by so much, or let it come so much earlier, but not before now.
+
+    That counts from when it would start next. A retry stays one: only the next attempt moves.
+    """
+    check("shift", timer)
+    at = max(max(_due_at(timer), now) + by, now)
+    if timer.progress.attempt == 0:
+        progress, execute_at = _fresh_progress(timer), at
+    else:
+        progress = _with(timer.progress, held_since=None)
+        # A paused one has no other place that says when it goes on.
+        execute_at = at if timer.status is Status.PAUSED else timer.execute_at
+    return _changed(
+        timer,
+        now,
+        execute_at=execute_at,
+        wake_at=None if timer.status is Status.PAUSED else at,
+        progress=progress,
     )
 
 
@@ -291,7 +322,9 @@ def cancel(timer: Timer, now: Millis) -> Timer:
 def pause(timer: Timer, now: Millis) -> Timer:
     """Hold a timer back until it is resumed."""
     check("pause", timer)
-    return _changed(timer, now, status=Status.PAUSED, wake_at=None)
+    # That its group held it is over with this: it falls due anew when it is resumed.
+    progress = _with(timer.progress, held_since=None)
+    return _changed(timer, now, status=Status.PAUSED, wake_at=None, progress=progress)
 
 
 def resume(timer: Timer, now: Millis) -> Timer:
@@ -310,6 +343,13 @@ def fire(timer: Timer, now: Millis) -> Timer:
         execute_at=now if now < timer.execute_at or is_too_late(timer, now) else timer.execute_at,
         wake_at=now,
     )
+
+
+def _due_at(timer: Timer) -> Millis:
+    """When a waiting timer would start, or should have, if nothing else held it back."""
+    if timer.progress.held_since is not None:
+        return timer.progress.held_since
+    return timer.execute_at if timer.wake_at is None else timer.wake_at
 
 
 def _changed(timer: Timer, now: Millis, **changes: Any) -> Timer:

@@ -370,6 +370,16 @@ async def test_a_tenant_has_so_many_groups(make_api, monkeypatch):
     assert (await api.post("/timers", timer_body(group="b"))).status == 201
 
 
+async def test_the_default_group_needs_no_room(make_api, monkeypatch):
+    """It is there without having been made, and can be changed however many others there are."""
+    monkeypatch.setattr("duetime.tenancy.groups.MOST_GROUPS", 2)
+    api: Api = make_api(MemoryStore())
+    for name in "ab":
+        assert (await api.put(f"/groups/{name}", {})).status == 201
+    assert (await api.post("/groups/default/pause")).data["is_paused"] is True
+    assert (await api.put("/groups/c", {})).status == 409
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

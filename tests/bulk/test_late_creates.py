@@ -13,18 +13,18 @@ import pytest
 
 from duetime import model
 from duetime.bulk.emptying import LONGEST
-from duetime.errors import Conflict, NotFound
 from duetime.nodes import NODE_KIND, NodeRecord
 from duetime.requests import CreateTimer
 from duetime.service import Service
-from duetime.stores import Change, Insert, Record
+from duetime.stores import Change, Insert, Query, Record
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import Status, Timer
-from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
+from tests.bulk.desk import Desk, counts, put_timers, stored
 from tests.factories import insert, make_timer
+from tests.waiting import settle
 
 BODY = {
     "group": "g",
@@ -66,6 +66,7 @@ class Gate:
         self.store = store
         self.traits = store.traits
         self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.is_last = False  # its process is killed when they are written
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -73,7 +74,10 @@ class Gate:
     async def insert(self, inserts: list[Insert]) -> list[Timer | None]:
         self.has_begun.set()
         await self.may_end.wait()
-        return await self.store.insert(inserts)
+        answer = await self.store.insert(inserts)
+        if self.is_last:
+            await asyncio.Event().wait()
+        return answer
 
 
 async def create(desk: Desk, **fields: Any) -> Timer:
@@ -142,7 +146,7 @@ async def test_by_a_node_that_has_not_heard_of_it(clock: FakeClock):
     assert await group_names(store, clock) == ["default"]
     late = await create(other)  # it has not heard of that
     assert (await desk.see(action)).state == "running"
-    obeys = msgspec.json.encode(NodeRecord(rules=99))
+    obeys = msgspec.json.encode(NodeRecord(rules=99, makes_by=99))
     assert await store.put_record(behind, Record(kind=NODE_KIND, name="n", version=2, data=obeys))
     clock.advance(100)
     await desk.work()
@@ -150,6 +154,46 @@ async def test_by_a_node_that_has_not_heard_of_it(clock: FakeClock):
     assert after.status is Status.CANCELED
     assert (await desk.see(action)).state == "done"
     assert await group_names(store, clock) == ["default"]
+
+
+async def test_by_a_node_that_is_killed_right_after_it_was_written(clock: FakeClock):
+    """A create that began before is waited for, and what it has left behind is canceled."""
+    store = MemoryStore()
+    await made(store, clock)
+    gate = Gate(store)
+    dying = Desk(gate, clock)
+    await dying.service.rules.look()
+
+    async def creating() -> None:
+        with dying.service.rules.making():
+            await create(dying)
+
+    task = asyncio.ensure_future(creating())
+    await gate.has_begun.wait()
+    first = Record(kind=NODE_KIND, name="n", data=msgspec.json.encode(NodeRecord()))
+    assert await store.put_record(None, first)
+    desk = Desk(store, clock)
+    clock.advance(1)
+    action = await desk.service.delete_group(OPERATOR, "g", cancel=True)
+    while await group_names(store, clock) != ["default"]:
+        await desk.step()
+    rules = dying.service.rules
+    await rules.look()
+    about = NodeRecord(rules=rules.revision, makes_by=rules.makes_by())
+    last = Record(kind=NODE_KIND, name="n", version=2, data=msgspec.json.encode(about))
+    assert await store.put_record(first, last)
+    await desk.watch(9)
+    assert (await desk.see(action)).state == "running"
+    gate.is_last = True
+    gate.may_end.set()
+    await settle()
+    [late] = (await store.search(Query(tenant="default", status=Status.PENDING))).timers
+    await desk.watch(30)
+    await desk.work()
+    [after] = await stored(store, [late])
+    assert after.status is Status.CANCELED
+    assert (await desk.see(action)).state == "done"
+    task.cancel()
 
 
 async def test_when_the_others_took_long(clock: FakeClock):
@@ -266,27 +310,3 @@ async def test_a_group_that_is_made_anew_during_the_last_pass(clock: FakeClock):
     assert await group_names(store, clock) == ["default", "g"]
     done = await desk.see(action)
     assert (done.state, counts(done)) == ("done", (3, 3, 0, 0))
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_deleted_without_canceling(store, clock: FakeClock, when: str):
-    """It is refused, as if the timer had been there before, and the group is as it was."""
-    other = Desk(store, clock)
-    before, _ = await other.service.groups.put(OPERATOR, "g", PutGroup(title="mine"))
-    late: list[Timer] = []
-
-    async def happen() -> None:
-        late.append(await create(other))
-
-    desk = Desk(Between(store, when, happen), clock)
-    with pytest.raises(Conflict, match="1 of its timers are still to come"):
-        await desk.service.delete_group(OPERATOR, "g", cancel=False)
-    [after] = await stored(store, late)
-    assert after.status is Status.PENDING
-    group = await Desk(store, clock).service.groups.get(OPERATOR, "g")
-    assert (group.title, group.created_at) == (before.title, before.created_at)
-    await desk.service.cancel(OPERATOR, after.id)
-    await desk.service.delete_group(OPERATOR, "g", cancel=False)
-    with pytest.raises(NotFound):
-        await desk.service.groups.get(OPERATOR, "g")
-    assert await under_way(store) == []

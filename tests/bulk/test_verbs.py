@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import model
+from duetime.retry import RetryPolicy
 from duetime.stores import Change
-from duetime.timer import Status
+from duetime.timer import Kind, Outcome, Status, Timer
 from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
 from tests.factories import claimed, completed, insert, make_spec, make_timer
 
@@ -71,6 +72,65 @@ async def test_shift(desk: Desk, by: str, at: int | None):
     expected = desk.clock.now() if at is None else at
     assert {(timer.execute_at, timer.wake_at) for timer in found} == {(expected, expected)}
     assert {timer.id for timer in desk.noticed} == {timer.id for timer in made}
+
+
+def failed_once(at: int) -> Timer:
+    """A timer that was due long before it failed, and is tried again an hour after that."""
+    policy = RetryPolicy(max_attempts=5, initial_interval=HOUR, jitter=0)
+    timer = make_timer(execute_at=at - 2 * HOUR, spec=make_spec(retry_policy=policy))
+    outcome = Outcome(kind=Kind.TIMEOUT, error="timed out", retryable=True)
+    return model.finish(claimed(timer), outcome, at, 0.5)
+
+
+def of_every_wait(now: int) -> list[Timer]:
+    """Retries: one that waits for its time, one that its group holds, one that is paused."""
+    return [
+        failed_once(now),
+        model.hold(failed_once(now - HOUR), now),
+        model.pause(failed_once(now), now),
+    ]
+
+
+async def test_a_shift_never_brings_a_retry_forward(desk: Desk):
+    """It is put off by so much from when it would start, and its attempts go on being counted."""
+    before = of_every_wait(desk.clock.now())
+    await insert(desk.store, *before)
+    desk.clock.advance(60_000)
+    await desk.ask("shift", by="30m")
+    await desk.work()
+    retry, held, paused = after = await stored(desk.store, before)
+    soon = desk.clock.now() + HOUR // 2
+    assert retry.wake_at == before[0].wake_at + HOUR // 2
+    assert (held.wake_at, held.progress.held_since) == (soon, None)
+    assert model.resume(paused, desk.clock.now()).wake_at == soon
+    for old, new in zip(before, after, strict=True):
+        assert (new.progress.attempt, new.progress.failures) == (1, 1)
+        assert new.progress.first_attempt_at == old.progress.first_attempt_at
+        assert new.webhook_id == old.webhook_id
+
+
+async def test_a_shift_of_a_retry_ends_at_its_deadline(desk: Desk):
+    """It would never start after that: it has failed to be shifted, and stays as it is."""
+    retry = failed_once(desk.clock.now())
+    retry = replace(retry, spec=replace(retry.spec, deadline=4 * HOUR))
+    await insert(desk.store, retry)
+    action = await desk.ask("shift", by="2h")
+    await desk.work()
+    done = await desk.see(action)
+    assert counts(done) == (1, 0, 0, 1)
+    assert done.tally.examples[0].error.startswith("by: leads beyond its deadline")
+    assert await stored(desk.store, [retry]) == [retry]
+
+
+async def test_an_update_of_tags_fires_no_retry(desk: Desk):
+    """Whatever waits goes on waiting, for its next attempt or for its group or to be resumed."""
+    before = of_every_wait(desk.clock.now())
+    await insert(desk.store, *before)
+    action = await desk.ask("update", update={"tags": ["x"]})
+    await desk.work()
+    for old, new in zip(before, await stored(desk.store, before), strict=True):
+        assert (new.spec.tags, new.wake_at) == (("x",), old.wake_at)
+        assert new.progress == replace(old.progress, action=action.id)
 
 
 async def test_what_cannot_be_done_is_counted_with_examples(desk: Desk):

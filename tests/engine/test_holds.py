@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from duetime import model
+from duetime.errors import Conflict
 from duetime.model import HOLD_FOR
 from duetime.stores import Change
 from duetime.stores.memory import MemoryStore
@@ -358,3 +359,44 @@ async def test_who_fell_due_while_it_was_paused(node, clock, rule):
     caught = [group.caught(await node.get(timer)) for timer in (before, during, after)]
     assert caught == [False, True, False]
     assert [group.holds(await node.get(timer)) for timer in (before, during, after)] == caught
+
+
+async def test_a_group_that_is_about_to_be_deleted_is_still_paused(pair, clock):
+    """A timer that is made in it meanwhile is held, and the deletion is refused because of it."""
+    a, b = pair
+    await a.service.groups.put(OPERATOR, "g", PutGroup())
+    assert await pause(a, b, name="g")
+    deleting = asyncio.create_task(a.service.delete_group(OPERATOR, "g", cancel=False))
+    await settle()
+    timer = await b.create(group="g")
+    for _ in range(5):
+        for node in pair:
+            await node.engine.members.step()
+            await node.turn()
+        clock.advance(100)
+        await settle()
+    with pytest.raises(Conflict, match="1 of its timers are still to come"):
+        await deleting
+    assert a.sent + b.sent == []
+    assert (await a.get(timer)).progress.held_since == timer.execute_at
+
+
+async def test_a_timer_that_was_held_before_and_falls_due_in_another_pause(node, clock):
+    """Paused by itself in the first and resumed in the second, it is caught by the second."""
+    await node.service.groups.put(OPERATOR, "g", PutGroup(on_resume="none"))
+    timer = await node.create(group="g", delay="1s")
+    assert await pause(node, name="g")
+    clock.advance(1_500)
+    await node.turn()
+    await node.service.pause(OPERATOR, timer.id)
+    assert await resume(node, name="g")
+    await node.service.groups.has_been_resumed("default", "g", "a")
+    clock.advance(10_000)
+    assert await pause(node, name="g")
+    clock.advance(1_000)
+    await node.service.resume(OPERATOR, timer.id)
+    await node.turn()
+    held = await node.get(timer)
+    group = await node.service.groups.get(OPERATOR, "g")
+    assert group.paused_at <= held.progress.held_since
+    assert group.caught(held)

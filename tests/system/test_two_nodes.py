@@ -77,6 +77,29 @@ async def test_a_tenant_that_one_node_deletes_gets_no_timer_on_the_other(pair):
         assert (await other.call("POST", "/timers", body, key=key)).status == 401
 
 
+async def test_a_group_that_one_node_deletes_leaves_no_timer_behind_on_the_other(pair):
+    """A create that was acknowledged keeps its group as it was, or makes it anew."""
+    one, other = pair
+    body = {"delay": "1h", "group": "g", "callback": {"type": "http", "url": "http://127.0.0.1:9/"}}
+    answers = set()
+    while answers != {200, 409}:
+        await one.call("PUT", "/groups/g", {"title": "mine"})
+        deleting = asyncio.create_task(one.call("DELETE", "/groups/g"))
+        made = None
+        if 409 not in answers:
+            made = await other.call("POST", "/timers", body)
+            assert made.status == 201
+        deleted = await deleting
+        answers.add(deleted.status)
+        found = await other.call("GET", "/groups/g")
+        if made is None:
+            assert (deleted.status, found.status) == (200, 404)
+            continue
+        assert found.status == 200
+        assert found.data["title"] == ("mine" if deleted.status == 409 else None)
+        assert (await one.call("DELETE", f"/timers/{made.data['id']}")).status == 200
+
+
 @pytest.mark.promise("group-pause-holds")
 async def test_a_group_that_one_node_pauses_is_paused_on_both(pair):
     """From the answer on nothing of it arrives; when it is resumed, all of it does."""

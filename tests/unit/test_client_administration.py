@@ -235,13 +235,15 @@ def test_a_refusal_says_when_to_try_again(said, seconds, service):
     assert caught.value.retry_after == seconds
 
 
-def test_pausing_a_group_is_waited_for_longer(service):
-    """The service answers when every node obeys, which may take longer than other calls may."""
-    pause = tenancy_calls.pause_group("g")
-    assert pause.patience > 30
+@pytest.mark.parametrize(
+    "call", [tenancy_calls.pause_group("g"), tenancy_calls.delete_group("g", cancel=False)]
+)
+def test_what_every_node_must_obey_is_waited_for_longer(call, service):
+    """The service answers when all of them do, which may take longer than other calls may."""
+    assert call.patience > 30
     with Client(service.url, timeout=0.05) as client:
         service.answer = lambda _: time.sleep(0.2) or ok(ANSWER)
-        assert client.exchange(pause).status == 200
+        assert client.exchange(call).status == 200
 
 
 def test_keys_and_tenants_that_fit_into_no_header_are_not_repeated(service):

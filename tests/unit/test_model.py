@@ -66,7 +66,14 @@ ACTIONS: dict[str, list[Callable[[Timer], Timer]]] = {
             replace(t, progress=replace(t.progress, lost=MAX_LOST - 1)), "node-2", LATER, 10_000
         ),
     ],
-    "update": [lambda t: model.update(t, LATER, spec=t.spec, execute_at=LATER + 1000)],
+    "update": [
+        lambda t: model.update(t, LATER, spec=t.spec, execute_at=LATER + 1000),
+        lambda t: model.update(t, LATER, spec=t.spec, execute_at=t.execute_at),
+    ],
+    "shift": [
+        lambda t: model.shift(t, LATER, 1000),
+        lambda t: model.shift(t, LATER, -1000),
+    ],
     "replace": [
         lambda t: model.replace(t, LATER, spec=t.spec, execute_at=LATER + 1000, fingerprint="f")
     ],
@@ -299,6 +306,62 @@ def test_update():
         assert (changed.spec, changed.execute_at, changed.wake_at) == (spec, LATER, wakes_at)
 
 
+def test_update_of_neither_time_nor_callback():
+    """A retry waits on with its attempts, one that is held stays so, and one that is paused too."""
+    retry = model.finish(in_status(Status.EXECUTING), TIMED_OUT, NOW, 0.5)
+    for timer in (retry, model.hold(retry, LATER), model.pause(retry, LATER)):
+        spec = replace(timer.spec, tags=("a",), retry_policy=replace(THRICE, max_attempts=9))
+        changed = model.update(timer, LATER, spec=spec, execute_at=timer.execute_at)
+        assert changed == replace(timer, version=timer.version + 1, updated_at=LATER, spec=spec)
+
+
+def test_update_of_the_callback_of_a_retry():
+    """It is due at once, and begins anew: what the receiver gets is something else."""
+    retry = model.finish(in_status(Status.EXECUTING), TIMED_OUT, NOW, 0.5)
+    spec = replace(retry.spec, callback=HttpCallback(url="https://example.com/other"))
+    changed = model.update(retry, NOW, spec=spec, execute_at=retry.execute_at)
+    assert (changed.wake_at, changed.progress) == (NOW, Progress(occurrence=2))
+
+
+@pytest.mark.parametrize(("by", "after"), [(1000, 3000), (-500, 1500), (-2000, 0), (-3000, 0)])
+def test_shift(by: int, after: int):
+    """A timer comes so much later or earlier, but not before now; a paused one stays asleep."""
+    now = NOW - 2000
+    for status in (Status.PENDING, Status.PAUSED):
+        shifted = model.shift(in_status(status), now, by)
+        assert shifted.execute_at == now + after
+        assert shifted.wake_at == (None if status is Status.PAUSED else now + after)
+        assert shifted.progress == Progress()
+
+
+@pytest.mark.parametrize(("by", "after"), [(1000, 1900), (-500, 400), (-2000, 0)])
+def test_shift_of_a_retry(by: int, after: int):
+    """Its next attempt moves from where it was, and all that was counted stays."""
+    retry = model.finish(in_status(Status.EXECUTING), TIMED_OUT, NOW, 0.5)
+    now = NOW + 100
+    shifted = model.shift(retry, now, by)
+    assert (shifted.wake_at, shifted.execute_at) == (now + after, retry.execute_at)
+    assert shifted.progress == retry.progress
+
+
+def test_shift_of_a_retry_that_is_paused():
+    """It goes on when it shall, and is tried no more often than before."""
+    retry = model.finish(in_status(Status.EXECUTING), TIMED_OUT, NOW, 0.5)
+    shifted = model.shift(model.pause(retry, LATER), LATER, 1000)
+    resumed = model.resume(shifted, LATER)
+    assert (resumed.wake_at, resumed.progress) == (LATER + 1000, retry.progress)
+
+
+def test_shift_of_what_is_due():
+    """One that should have started, or is held by its group, is put off from now on."""
+    due = in_status(Status.PENDING)
+    for timer in (due, model.hold(due, NOW)):
+        shifted = model.shift(timer, LATER, 1000)
+        assert (shifted.wake_at, shifted.execute_at) == (LATER + 1000, LATER + 1000)
+        assert shifted.progress.held_since is None
+        assert model.shift(timer, LATER, -1000).wake_at == LATER
+
+
 def test_replace():
     """New content under an old key leaves nothing of the old: neither its end nor its attempts."""
     spec = make_spec(name="another")
@@ -379,6 +442,14 @@ def test_a_timer_of_a_paused_group_sleeps_and_wakes_as_late_as_it_is():
     assert (let_go.wake_at, let_go.progress) == (timer.wake_at, timer.progress)
     assert model.claim(held, NODE, LATER, 10_000).progress.held_since is None
     assert model.update(held, LATER, spec=held.spec, execute_at=LATER).progress.held_since is None
+
+
+def test_a_timer_that_was_held_and_is_paused_by_itself_is_held_no_more():
+    """When it goes on it falls due anew, and not when its group held it."""
+    paused = model.pause(model.hold(in_status(Status.PENDING), LATER), LATER)
+    assert paused.progress.held_since is None
+    resumed = model.resume(paused, LATER + 1)
+    assert (resumed.wake_at, resumed.progress.held_since) == (LATER + 1, None)
 
 
 def test_an_attempt_that_was_lost_in_a_paused_group_counts_as_lost():

@@ -8,7 +8,7 @@ from duetime.errors import Conflict, NotFound
 from duetime.stores import Store
 from duetime.tenancy.group import name_of
 from duetime.tenancy.groups import Groups
-from duetime.tenancy.obedience import do_all_obey
+from duetime.tenancy.obedience import do_all_make_by, do_all_obey
 from duetime.tenancy.rules import Rules
 
 MOST_TRIES = 5  # to delete a group that others change
@@ -33,9 +33,12 @@ class Conclusion:
         self._groups = groups
         self._rules = rules
         self._audit = audit
+        # Of the tenants, begun when all nodes knew that the group of an action is deleted.
+        self._made_by: dict[str, int] = {}
 
     async def conclude(self, action: Action) -> None:
         """Do what is to be done when an action has ended."""
+        self._made_by.pop(action.id, None)
         if action.resumed is not None:
             await self._rules.look(anew=True)
             await self._groups.has_been_resumed(action.tenant, action.resumed.name, action.id)
@@ -70,9 +73,17 @@ class Conclusion:
         return group is None or group.created_at != action.emptying.created_at
 
     async def is_deletion_known(self, action: Action) -> bool:
-        """Tell whether every node knows that the group of an action is deleted."""
+        """Tell whether every node knows that the group of an action is deleted.
+
+        And whether all creates have ended that had begun before: what they have written is found by
+        the pass that follows, also if their node was killed after that.
+        """
         revision = 0 if action.emptying is None else action.emptying.revision
-        return await do_all_obey(self._store, self._clock, revision)
+        if not await do_all_obey(self._store, self._clock, revision):
+            return False
+        if action.id not in self._made_by:
+            self._made_by[action.id] = await self._rules.begin_revision(self._rules.tenants)
+        return await do_all_make_by(self._store, self._clock, self._made_by[action.id])
 
     @property
     def revision(self) -> int:

@@ -5,8 +5,9 @@ and others may create timers meanwhile: so there is one pass after the other, un
 nothing. That must not go on for ever: then the group stays, and the action says why.
 
 When the group is deleted, timers may still be created in it, by nodes that have not heard of that.
-So when every node knows, there are passes again until one has found nothing. Whoever has a timer
-written later than that sees that its group is gone, and makes it anew: ``Groups.make_anew``.
+So when every node knows, and has ended the creates that it was at, there are passes again until one
+has found nothing. Whoever has a timer written later than that, because it was not waited for so
+long, sees that its group is gone, and makes it anew: ``Groups.make_anew``.
 """
 
 from collections.abc import Sequence

@@ -1,18 +1,20 @@
 """What is done with a group and with its timers at once: it is resumed, or deleted."""
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from duetime.bulk.action import Action, Emptying
 from duetime.bulk.actions import Actions
 from duetime.bulk.resuming import begun
 from duetime.clock import Clock
-from duetime.errors import Conflict, NotFound, Unavailable
-from duetime.searching import EVERYTHING, Filter, has_any
-from duetime.stores import Query, Store
+from duetime.errors import Conflict, DuetimeError, NotFound, StoreError, Unavailable
+from duetime.searching import EVERYTHING, Filter, Part, has_any, search
+from duetime.stores import Page, Query, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
-from duetime.timer import DEFAULT_GROUP, Status
+from duetime.timer import DEFAULT_GROUP, FINISHED, Status
 
 TO_COME = (Status.PENDING, Status.PAUSED, Status.EXECUTING)
 CANCELABLE = (Status.PENDING, Status.PAUSED)
@@ -36,13 +38,15 @@ class GroupActions:
         if cancel:
             return await self._cancel_and_delete(caller, group)
         await self._check_empty(group)
-        await self._groups.delete(caller, name)
-        # Until every node knows of that, timers may still be created in it.
-        await self._groups.until_all_know()
+        mark = await self._groups.mark(caller, name)
         try:
+            # Until every node knows of the mark, timers are created in it behind our back.
+            await self._groups.until_all_heed()
             await self._check_empty(group)
-        except (Conflict, Unavailable):
-            await self._groups.restore(caller, group)
+            await self._groups.delete_marked(caller, name, mark)
+        except DuetimeError:
+            with suppress(StoreError):  # a mark that stays does no harm
+                await self._groups.unmark(caller, name, mark)
             raise
         return None
 
@@ -82,7 +86,7 @@ class GroupActions:
     async def _check_empty(self, group: Group) -> None:
         """Refuse to delete a group of which timers are still to come."""
         try:
-            waiting = await self._waiting(group.tenant, group.name)
+            waiting = await self._waiting(group)
         except TimeoutError:
             raise Unavailable(
                 "group: there are so many timers that it would take too long to see whether some "
@@ -93,14 +97,25 @@ class GroupActions:
                 f"group: {waiting} of its timers are still to come; cancel=true cancels them"
             )
 
-    async def _waiting(self, tenant: str, name: str) -> str | None:
-        """How many timers of a group are still to come, in words."""
-        total = 0
-        for status in TO_COME:
-            query = Query(tenant=tenant, group=name, status=status, limit=1)
-            if self._store.traits.counts:
-                page = await self._store.search(replace(query, with_total=True))
-                total += page.total or 0
-            elif await has_any(self._store.search, query):
-                return "some"
+    async def _waiting(self, group: Group) -> str | None:
+        """How many timers of a group are still to come, in words.
+
+        Each is looked at once, whatever its status is: one that moves from one status to another
+        between two questions would be found by neither.
+        """
+        if not self._store.traits.counts:
+            query = Query(tenant=group.tenant, group=group.name)
+            return "some" if await has_any(self._to_come, query) else None
+        counts = await self._store.count(group.tenant)
+        total = sum(
+            each.timers
+            for each in counts
+            if each.group == group.name and each.status not in FINISHED
+        )
         return str(total) if total else None
+
+    async def _to_come(self, query: Query) -> Page:
+        groups = None if query.group is None else (query.group,)
+        wanted = Filter(statuses=TO_COME, groups=groups)
+        part = Part(limit=query.limit, after=query.after)
+        return await search(self._store.search, query.tenant, wanted, part)

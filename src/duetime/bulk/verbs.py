@@ -38,12 +38,14 @@ def become(action: Action, updated: Become) -> Become:
 
 
 def shift(timer: Timer, now: Millis, by: Millis) -> Timer:
-    """Put a waiting timer off by so much, or let it come so much earlier, but not before now."""
-    model.check("update", timer)
-    execute_at = max(timer.execute_at + by, now)
-    if execute_at > LATEST:
+    """Put a waiting timer off by so much, or let it come earlier; never where it cannot start."""
+    shifted = model.shift(timer, now, by)
+    at = shifted.execute_at if shifted.wake_at is None else shifted.wake_at
+    if at > LATEST:
         raise InvalidRequest("by: leads beyond the year 9999")
-    return model.update(timer, now, spec=timer.spec, execute_at=execute_at)
+    if by > 0 and model.is_too_late(shifted, at):
+        raise InvalidRequest("by: leads beyond its deadline, which counts from execute_at")
+    return shifted
 
 
 def _deleted(timer: Timer, _now: Millis) -> Timer:

@@ -84,7 +84,8 @@ def put_group(name: str, change: GroupChange) -> Call[Group]:
 
 
 def delete_group(name: str, *, cancel: bool) -> Call[Deleted]:
-    return Call("DELETE", _group(name), query={"cancel": "true"} if cancel else {})
+    query = {"cancel": "true"} if cancel else {}
+    return Call("DELETE", _group(name), query=query, patience=_UNTIL_ALL_OBEY)
 
 
 def pause_group(name: str) -> Call[Group]:

@@ -49,6 +49,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Millis
     updated_at: Millis
     deleted_at: Millis | None = None
+    # Somebody is about to delete it, if nothing is to come. Nothing else follows from that: who
+    # makes a timer in it takes the mark away first, and so stops them.
+    leaving_since: Millis | None = None
 
     @property
     def is_paused(self) -> bool:

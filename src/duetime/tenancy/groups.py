@@ -18,7 +18,7 @@ from duetime.stores import Key, Query, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group, name_of
 from duetime.tenancy.newcomers import Newcomers
-from duetime.tenancy.obedience import until_all_obey
+from duetime.tenancy.obedience import LONGEST, until_all_make_by, until_all_obey
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.tenants import changed_quotas
@@ -90,11 +90,11 @@ class Groups:
         The timer is refused if it may not make it. Who has looked just now need not look again.
         """
         caller.check_group(name)
-        if name == DEFAULT_GROUP or self._rules.group(caller.tenant, name) is not None:
+        if name == DEFAULT_GROUP or await self._is_kept(caller, name):
             return None
         if look:
             await self._rules.look()
-            if self._rules.group(caller.tenant, name) is not None:
+            if await self._is_kept(caller, name):
                 return None
         if not self._are_made_by_timers:
             raise InvalidRequest(f"group: there is no group '{name}'; create it first")
@@ -235,24 +235,84 @@ class Groups:
             raise Conflict("group: the default group is always there")
         now = self._clock.now()
         kept = self._kept(caller, name)
-        await self._put(caller, name, kept, replace(group, deleted_at=now, updated_at=now))
+        gone = replace(group, deleted_at=now, updated_at=now, leaving_since=None)
+        await self._put(caller, name, kept, gone)
         await self._note(caller, "group.delete", group)
 
-    async def restore(self, caller: Caller, group: Group) -> None:
-        """Have a group again that was just deleted, as it was; one that was made since stays."""
-        kept = self._kept(caller, group.name)
-        if kept is None or kept.document.deleted_at is None:
-            return
-        new = replace(group, updated_at=self._clock.now())
-        if await self._rules.put(self._rules.groups, kept.record.name, kept, new):
-            details: dict[str, object] = {"by": "a timer that was created as it was deleted"}
-            await self._note(caller, "group.create", new, details)
+    async def mark(self, caller: Caller, name: str) -> Millis:
+        """Mark a group that is to be deleted, if nothing of it is to come when all know of it.
+
+        Until then it is what it was: paused or not, and timers are made in it as ever. The answer
+        is the mark. It is set anew if there is one: whoever set that one is stopped by it.
+        """
+        group = await self.get(caller, name)
+        if name == DEFAULT_GROUP:
+            raise Conflict("group: the default group is always there")
+        now = self._clock.now()
+        mark = now if group.leaving_since is None else max(now, group.leaving_since + 1)
+        await self._put(caller, name, self._kept(caller, name), replace(group, leaving_since=mark))
+        return mark
+
+    async def until_all_heed(self) -> None:
+        """Wait until no node makes a timer without looking for marks; Unavailable: too long.
+
+        Whoever begins to make one when its node knows of a mark takes that away first. Those that
+        had begun before are under way still: they are waited for.
+        """
+        give_up_at = self._clock.monotonic() + LONGEST
+        if await self.until_all_know():
+            revision = await self._rules.begin_revision(self._rules.tenants)
+            left = give_up_at - self._clock.monotonic()
+            if await until_all_make_by(self._store, self._clock, revision, left):
+                return
+        raise Unavailable(
+            "group: not every node has confirmed in time that it knows of the deletion; nothing "
+            "was deleted, try again"
+        )
+
+    async def delete_marked(self, caller: Caller, name: str, mark: Millis) -> None:
+        """Take a group away that nobody has made a timer in since it was marked."""
+        now = self._clock.now()
+        gone = await self._change_marked(
+            caller, name, mark, deleted_at=now, updated_at=now, leaving_since=None
+        )
+        if gone is None:
+            raise Conflict(
+                "group: somebody makes a timer in it just now, or is deleting it as well; look at "
+                "it again"
+            )
+        await self._note(caller, "group.delete", gone)
+
+    async def unmark(self, caller: Caller, name: str, mark: Millis) -> None:
+        """Take a mark back; one that somebody else has set stays."""
+        await self._change_marked(caller, name, mark, leaving_since=None)
 
     async def until_all_know(self) -> bool:
         """Wait until every node knows of all that was changed here; False: that takes too long."""
         return await until_all_obey(self._store, self._clock, self._rules.revision)
 
     # Inside -----------------------------------------------------------------------------------
+
+    async def _is_kept(self, caller: Caller, name: str) -> bool:
+        """Tell whether a group is there for a timer; nobody deletes it who was about to."""
+        while group := self._rules.group(caller.tenant, name):
+            if group.leaving_since is None:
+                return True
+            await self.unmark(caller, name, group.leaving_since)
+        return False
+
+    async def _change_marked(
+        self, caller: Caller, name: str, mark: Millis, **changes: Millis | None
+    ) -> Group | None:
+        """Change a group as it is by now; None: it does not have this mark any more."""
+        while True:
+            await self._rules.look()
+            kept = self._kept(caller, name)
+            if kept is None or kept.document.leaving_since != mark:
+                return None
+            new = replace(kept.document, **changes)
+            if await self._rules.put(self._rules.groups, kept.record.name, kept, new):
+                return new
 
     def _get(self, caller: Caller, name: str) -> Group:
         if not caller.sees_group(name):
@@ -347,7 +407,8 @@ class Groups:
         return self._rules.groups.kept(name_of(caller.tenant, name))
 
     async def _put(self, caller: Caller, name: str, old: Kept[Group] | None, group: Group) -> None:
-        if old is None or old.document.deleted_at is not None:
+        is_new = old is None or old.document.deleted_at is not None
+        if is_new and name != DEFAULT_GROUP:  # that one is there without having been made
             is_put = await self._put_new(old, group)
         else:
             key = name_of(caller.tenant, name)

@@ -22,19 +22,21 @@ async def until_all_obey(store: Store, clock: Clock, revision: int) -> bool:
     return await _until(store, clock, _Watch(lambda about: about.rules >= revision))
 
 
-async def until_all_make_by(store: Store, clock: Clock, revision: int) -> bool:
+async def until_all_make_by(
+    store: Store, clock: Clock, revision: int, longest: float = LONGEST
+) -> bool:
     """Wait until no node makes anything by older rules of tenants; False if it takes too long."""
-    return await _until(store, clock, _Watch(lambda about: about.makes_by >= revision))
+    return await _until(store, clock, _Watch(lambda about: about.makes_by >= revision), longest)
 
 
-async def _until(store: Store, clock: Clock, watch: "_Watch") -> bool:
+async def _until(store: Store, clock: Clock, watch: "_Watch", longest: float = LONGEST) -> bool:
     began_at = clock.monotonic()
     while True:
         asked_at = clock.monotonic()
         nodes = await _nodes(store, clock)
         if not watch.is_any_awaited(nodes, asked_at, clock.monotonic()):
             return True
-        if asked_at - began_at >= LONGEST:
+        if asked_at - began_at >= longest:
             return False
         await sleep(clock, LOOK_EVERY)
 
@@ -43,6 +45,12 @@ async def do_all_obey(store: Store, clock: Clock, revision: int) -> bool:
     """Tell whether every node is seen to obey; one that has died is not, until it is forgotten."""
     nodes = await _nodes(store, clock)
     return all(read_record(record.data).rules >= revision for record in nodes)
+
+
+async def do_all_make_by(store: Store, clock: Clock, revision: int) -> bool:
+    """Tell whether every node is seen to make nothing by older rules of tenants, likewise."""
+    nodes = await _nodes(store, clock)
+    return all(read_record(record.data).makes_by >= revision for record in nodes)
 
 
 async def _nodes(store: Store, clock: Clock) -> list[Record]:

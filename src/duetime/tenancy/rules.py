@@ -205,10 +205,20 @@ class Rules:
             await self._raise_revision(shelf.kind)
         await self.look()
         if written:
-            self.on_change()
-            with suppress(StoreError):  # news are hints
-                await self._store.announce(News(is_about_rules=True))
+            await self._tell()
         return written
+
+    async def begin_revision(self, shelf: Shelf[Any]) -> int:
+        """Begin another revision though nothing has changed, to see when all nodes go by it."""
+        await self._raise_revision(shelf.kind)
+        await self.look()
+        await self._tell()
+        return shelf.revision
+
+    async def _tell(self) -> None:
+        self.on_change()
+        with suppress(StoreError):  # news are hints
+            await self._store.announce(News(is_about_rules=True))
 
     async def _raise_revision(self, kind: str) -> None:
         while True:
