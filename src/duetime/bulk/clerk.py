@@ -12,6 +12,7 @@ longer each time, whoever looks next tries it again.
 import asyncio
 import logging
 import secrets
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -189,14 +190,16 @@ class Clerk:
             return
         tally = work.tally
         if tally is None:
-            tally = work.tally = await self._batches.write(action)
+            tally = await self._write(work)
+            if tally is None:
+                return
         if action.verb == "let go" and tally.failed:
             await self._put_back(work, "timers keep changing")
             return
         action = self._closed(action, tally)
         if action.has_seen_all and action.candidates:
             if await self._put(work, resuming.concluded(action, self._clock.now())):
-                work.tally = await self._batches.write(work.action)
+                await self._write(work)
         elif action.emptying is not None and action.has_seen_all:
             await self._end_pass(work, action)
         elif action.is_canceling or action.has_seen_all:
@@ -242,7 +245,14 @@ class Clerk:
         if await self._put(work, action):
             batch = set(action.batch)
             found = [timer for timer in found if timer.id in batch]
-            work.tally = await self._batches.write(action, found)
+            await self._write(work, found)
+
+    async def _write(self, work: Work, found: Sequence[Timer] = ()) -> Tally | None:
+        """Write the batch of an action; who has lost that meanwhile works on it no more."""
+        work.tally = await self._batches.write(work.record, work.action, found)
+        if work.tally is None:
+            self._forget(work.record.name)
+        return work.tally
 
     async def _end_pass(self, work: Work, action: Action) -> None:
         """Delete the group that was to be emptied, or go through it once more."""
