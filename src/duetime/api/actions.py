@@ -140,10 +140,10 @@ class Actions:
         given = request.parameters(ActionParameters)
         if given.cursor is not None and not ids.is_id(given.cursor):
             raise InvalidRequest("cursor: is not one that this list gave out")
-        found = await self._actions.of(request.caller)
-        behind = [each for each in found if given.cursor is None or each.id < given.cursor]
-        page = behind[: given.limit]
-        next_cursor = page[-1].id if len(page) < len(behind) else None
+        one_more = given.limit + 1
+        found = await self._actions.of(request.caller, before=given.cursor, most=one_more)
+        page = found[: given.limit]
+        next_cursor = page[-1].id if len(page) < len(found) else None
         return Reply(200, "success", ActionListView([_view(each) for each in page], next_cursor))
 
     async def get(self, request: Request) -> Reply:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from itertools import islice
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -11,11 +12,13 @@ from duetime import ids
 from duetime.auditing import Audit
 from duetime.bulk import action as documents
 from duetime.bulk.action import Action, Actor, State, record_of
-from duetime.bulk.archive import Archive
+from duetime.bulk.archive import MOST_KEPT, Archive, kind_of
 from duetime.bulk.batch import Batches, Notice, Updated
 from duetime.bulk.beginning import Beginning
+from duetime.bulk.catalogue import Entry
 from duetime.bulk.clerk import TIDY_EVERY, Clerk
 from duetime.bulk.conclusion import Conclusion
+from duetime.bulk.reading import Reading
 from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
 from duetime.clock import Clock
 from duetime.drafts import Drafts
@@ -58,6 +61,9 @@ class Actions:
         self._drafts = drafts
         self._audit = audit
         self._archive = Archive(store, clock)
+        self._reads = Reading(store, clock, "read")
+        # Those that a change begins with: whoever lists actions must not keep a cancel out.
+        self._looks = Reading(store, clock, "changed")
         self._beginning = Beginning(store, clock, rules, self._archive)
         conclusion = Conclusion(
             store, clock, archive=self._archive, groups=groups, rules=rules, audit=audit
@@ -147,8 +153,9 @@ class Actions:
         """Let an action begin that was only prepared."""
         found = await self._find(action)
         if found is not None and found[1].state == "prepared":
-            action = replace(action, is_canceling=found[1].is_canceling)
-            await self._store.put_record(found[0], record_of(action, found[0]))
+            record, prepared = found
+            action = replace(action, is_canceling=prepared.is_canceling)
+            await self._store.put_record(record, record_of(action, record))
             self._call_clerk()
 
     async def drop(self, action: Action) -> None:
@@ -159,24 +166,28 @@ class Actions:
 
     async def get(self, caller: Caller, id_: str) -> Action:
         """An action."""
-        action = await self._stored(caller.tenant, id_)
-        if action is None or not action.is_seen_by(caller):
-            raise NotFound("action not found")
-        return action
+        return await self._seen(caller, id_, self._reads)
 
-    async def of(self, caller: Caller) -> list[Action]:
-        """The actions that there are for somebody, newest first."""
+    async def of(
+        self, caller: Caller, *, before: str | None = None, most: int = MOST_KEPT
+    ) -> list[Action]:
+        """The newest actions that there are for somebody, of those with ids before this one."""
         # In this order: one that ends meanwhile is found in both places, and not in neither.
-        under_way = [action for _, action in await self._under_way(caller.tenant)]
-        ended = await self._archive.of(caller.tenant)
-        found = {action.id: action for action in (*under_way, *ended)}
-        mine = [action for action in found.values() if action.is_seen_by(caller)]
-        return sorted(mine, key=lambda action: action.id, reverse=True)
+        under_way = await self._under_way(caller.tenant, self._reads, most)
+        ended = await self._ended(caller.tenant, self._reads, most)
+        found = {entry.label.id: entry for entry in (*under_way, *ended)}
+        mine = [
+            found[id_]
+            for id_ in sorted(found, reverse=True)
+            if (before is None or id_ < before) and found[id_].label.is_seen_by(caller)
+        ]
+        readable = (action for entry in mine if (action := entry.action) is not None)
+        return list(islice(readable, most))
 
     async def cancel(self, caller: Caller, id_: str) -> Action:
         """Do no more than is done already; what is done stays done."""
         for _ in range(MOST_TRIES):
-            action = await self.get(caller, id_)
+            action = await self._seen(caller, id_, self._looks)
             if action.is_of_group:
                 raise Conflict("action: it belongs to a group, and must be done to its end")
             if action.state == "canceled" or action.is_canceling:
@@ -197,7 +208,7 @@ class Actions:
         """The action as it is when it has ended, or after so long."""
         if self.is_attended:
             await self._clerk.wait_for(action.id, seconds)
-        return await self._stored(action.tenant, action.id) or action
+        return await self._stored(action.tenant, action.id, self._looks) or action
 
     async def step(self) -> float:
         """Work on actions."""
@@ -214,22 +225,47 @@ class Actions:
         self._clerk.look_soon()
         self.wake()
 
-    async def _under_way(self, tenant: str) -> list[tuple[Record, Action]]:
-        records = await self._store.records(documents.KIND)
-        return documents.readable(
-            record for record in records if record.name.startswith(f"{tenant}/")
+    # Looking for them ------------------------------------------------------------------------
+
+    async def _under_way(self, tenant: str, reading: Reading, count: int = 1) -> list[Entry]:
+        return (await reading.catalogue(documents.KIND, count)).of(tenant)
+
+    async def _ended(self, tenant: str, reading: Reading, count: int = 1) -> list[Entry]:
+        return self._archive.of(tenant, await reading.catalogue(kind_of(tenant), count))
+
+    async def _seen(self, caller: Caller, id_: str, reading: Reading) -> Action:
+        action = await self._stored(caller.tenant, id_, reading)
+        if action is None or not action.is_seen_by(caller):
+            raise NotFound("action not found")
+        return action
+
+    async def _stored(self, tenant: str, id_: str, reading: Reading) -> Action | None:
+        return await self._first(tenant, reading, lambda entry: entry.label.id == id_)
+
+    async def _named(self, action: Action) -> Action | None:
+        name = action.name
+        return await self._first(
+            action.tenant, self._looks, lambda entry: entry.record.name == name
         )
 
-    async def _stored(self, tenant: str, id_: str) -> Action | None:
+    async def _first(
+        self, tenant: str, reading: Reading, is_it: Callable[[Entry], bool]
+    ) -> Action | None:
         """An action, looked for among those under way first: these are few, and asked for often."""
-        for _, action in await self._under_way(tenant):
-            if action.id == id_:
-                return action
-        return await self._archive.get(tenant, id_)
+        for find in (self._under_way, self._ended):
+            for entry in await find(tenant, reading):
+                if is_it(entry) and entry.action is not None:
+                    return entry.action
+        return None
+
+    async def _find(self, action: Action) -> tuple[Record, Action] | None:
+        for entry in await self._under_way(action.tenant, self._looks):
+            if entry.label.id == action.id and entry.action is not None:
+                return entry.record, entry.action
+        return None
 
     async def _check_room(self, tenant: str) -> None:
-        records = await self._store.records(documents.KIND)
-        mine = sum(record.name.startswith(f"{tenant}/") for record in records)
+        mine = len(await self._under_way(tenant, self._looks))
         if mine >= MOST_UNDER_WAY:
             raise Conflict(
                 f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
@@ -258,12 +294,6 @@ class Actions:
         """The action that was asked for by this key."""
         return await self._named(replace(self.new(caller, "cancel", EVERYTHING), key=key))
 
-    async def _named(self, action: Action) -> Action | None:
-        for record, each in await self._under_way(action.tenant):
-            if record.name == action.name:
-                return each
-        return await self._archive.named(action.tenant, action.name)
-
     async def _repeated(self, made: Action, fingerprint: str | None) -> Action:
         if made.fingerprint != fingerprint:
             raise Conflict("Idempotency-Key: was given with other content already")
@@ -280,10 +310,6 @@ class Actions:
             return False
         await self.let_begin(begun)
         return True
-
-    async def _find(self, action: Action) -> tuple[Record, Action] | None:
-        found = await self._under_way(action.tenant)
-        return next((each for each in found if each[1].id == action.id), None)
 
     async def _tidy(self) -> None:
         """Tidy the archive of one tenant, if it is time."""
