@@ -197,7 +197,8 @@ class Actions:
             found = await self._find(action)
             if found is None or found[1].has_ended:  # just now
                 continue
-            new = replace(found[1], is_canceling=True, updated_at=self._clock.now())
+            # Without its troubles: whoever rests from it must not rest on until it may end.
+            new = replace(found[1], is_canceling=True, troubles=0, updated_at=self._clock.now())
             if await self._store.put_record(found[0], record_of(new, found[0])):
                 self._call_clerk()
                 await self._audit.note(caller, "action.cancel", "action", id_, group=new.group)

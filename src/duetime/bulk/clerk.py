@@ -5,8 +5,9 @@ a while, on its own monotonic clock, takes it up: it writes its own name into it
 a record stops working on that action. So two may work on the same batch for a moment, and each
 timer is still changed once: see ``batch.py``.
 
-What must be done to its end and cannot be just now is put back: it is nobody's, and after a pause,
-longer each time, whoever looks next tries it again.
+What must be done to its end and cannot be just now is put back, and so is what the store fails at
+while others go on: it is nobody's, and after a pause, longer each time, whoever looks next tries it
+again.
 """
 
 import asyncio
@@ -47,6 +48,9 @@ SHORTEST_BREATH = 0.005
 LONGEST_BREATH = LOOK_EVERY
 SHORTEST_PAUSE = 10.0  # seconds before what was given up for now is tried again
 LONGEST_PAUSE = 300.0
+MOST_FAILURES = 3  # of the store, in a row, before an action is given up for now
+LONGEST_FAILURE = 1.0  # seconds; what takes longer must not be tried again with each round
+LONGEST_REASON = 200  # characters of it that are told
 
 
 class Work(msgspec.Struct):
@@ -56,6 +60,7 @@ class Work(msgspec.Struct):
     action: Action
     tally: Tally | None = None  # of its batch; None: nobody knows what became of that
     rests_until: float = 0.0
+    failures: int = 0  # of the store, in a row
     pages: Pages = msgspec.field(default_factory=Pages)
 
 
@@ -101,14 +106,23 @@ class Clerk:
         began_at = self._clock.monotonic()
         if began_at >= self._look_at:
             await self._look()
+        turns = 0
+        failures = []
         for name in list(self._works):
             work = self._works.get(name)
             if work is not None and work.rests_until <= began_at:
-                await self._turn(name)
-                # Many actions take long: those of others must not be lost sight of meanwhile.
-                self._sightings.has_heard(self._clock.monotonic())
+                turns += 1
+                try:
+                    await self._turn(work)
+                except StoreError as error:
+                    failures.append(error)
+                else:
+                    # Many actions take long: those of others must not be lost sight of meanwhile.
+                    self._sightings.has_heard(self._clock.monotonic())
                 if self._clock.monotonic() >= self._look_at:
                     await self._look()
+        if failures and len(failures) == turns:  # it is not about one of them
+            raise failures[0]
         now = self._clock.monotonic()
         rests = [work.rests_until for work in self._works.values()]
         if all(until > now for until in rests):
@@ -167,14 +181,31 @@ class Clerk:
 
     # One of them ------------------------------------------------------------------------------
 
-    async def _turn(self, name: str) -> None:
-        work = self._works[name]
+    async def _turn(self, work: Work) -> None:
+        """Go on with an action; StoreError: the store has failed, and it has the next turn too."""
+        began_at = self._clock.monotonic()
+        try:
+            await self._try(work)
+        except StoreError as error:
+            # Nobody knows what became of it: its record is looked at, and its batch read again.
+            work.tally = None
+            self.look_soon()
+            work.failures += 1
+            is_quick = self._clock.monotonic() < began_at + LONGEST_FAILURE
+            if work.failures < MOST_FAILURES and is_quick and not work.action.troubles:
+                raise
+            log.warning("action %s has to rest, since the store fails: %s", work.action.id, error)
+            reason = f"the database did not answer ({error})"
+            await self._put_back(work, reason[:LONGEST_REASON])
+        else:
+            work.failures = 0
+
+    async def _try(self, work: Work) -> None:
         try:
             await self._go_on(work)
         except UnsupportedQuery as error:
             await self._give_up(work, str(error))
         except StoreError:
-            self._forget(name)  # nobody knows what became of it: it is read again
             raise
         except Exception as error:  # it must not stand in the way of the others
             log.exception("action %s failed", work.action.id)
