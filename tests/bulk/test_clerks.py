@@ -9,7 +9,7 @@ from duetime.bulk.clerk import LOOK_EVERY, SHORTEST_BREATH
 from duetime.errors import Conflict, NotFound
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR, Caller
-from duetime.tenancy.requests import CreateKey, PutGroup
+from duetime.tenancy.requests import CreateKey, PutGroup, RotateKey
 from duetime.tenancy.role import Role
 from duetime.testing import FakeClock
 from duetime.timer import Status
@@ -186,6 +186,28 @@ async def test_a_key_that_ends_or_is_not_known_yet(desk: Desk, other: Desk, cloc
     action = await desk.ask("cancel", caller=Caller("default", Role.WRITE, "k", key.id))
     clock.advance(6_000)
     await other.take_over()
+    assert counts(await desk.see(action)) == (30, 30, 0, 0)
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+async def test_a_key_that_has_ended_and_is_forgotten(desk: Desk, clock, monkeypatch, is_rotated):
+    """Of keys that have ended only so many are kept: what it asked for is done all the same."""
+    monkeypatch.setattr("duetime.tenancy.api_keys.MOST_ENDED", 1)
+    keys = desk.service.keys
+    body = CreateKey(name="k", role=Role.WRITE, expires_in=None if is_rotated else "1s")
+    key, _ = await keys.create(OPERATOR, "default", body)
+    await put_timers(desk.store, 30)
+    action = await desk.ask("cancel", caller=Caller("default", Role.WRITE, "k", key.id))
+    await desk.step()
+    if is_rotated:
+        await keys.rotate(OPERATOR, "default", key.id, RotateKey(valid_for="1s"))
+        await desk.step()
+    later = CreateKey(name="later", role=Role.WRITE, expires_in="2s")
+    await keys.create(OPERATOR, "default", later)
+    clock.advance(3_000)
+    await keys.create(OPERATOR, "default", CreateKey(name="new", role=Role.WRITE))
+    assert desk.service.rules.keys.find(key.id) is None
+    await desk.work()
     assert counts(await desk.see(action)) == (30, 30, 0, 0)
 
 

@@ -121,6 +121,7 @@ class Action(Label, frozen=True, kw_only=True, omit_defaults=True):
     state: State = "running"
     is_canceling: bool = False
     actor: Actor
+    key_ends_at: Millis | None = None  # that of whoever asked, by itself
     key: str | None = None  # by which whoever asked can ask again and be answered the same
     fingerprint: str | None = None  # of what was asked for by that key
     created_at: Millis

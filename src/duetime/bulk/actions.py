@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from duetime import ids
 from duetime.auditing import Audit
 from duetime.bulk import action as documents
+from duetime.bulk import mandate
 from duetime.bulk.action import Action, Actor, State, record_of
 from duetime.bulk.archive import MOST_KEPT, Archive, kind_of
 from duetime.bulk.batch import Batches, Notice, Updated
@@ -123,7 +124,7 @@ class Actions:
     ) -> Action:
         """An action that nobody has written yet."""
         now = self._clock.now()
-        return Action(
+        action = Action(
             id=ids.new_id(now, ids.spread_shard(ids.SHARDS)),
             tenant=caller.tenant,
             verb=verb,
@@ -137,6 +138,7 @@ class Actions:
             updated_at=now,
             node=self._clerk.name if self.is_attended else None,
         )
+        return mandate.noted(action, self._rules)
 
     async def start(self, action: Action) -> bool:
         """Write an action down; from here on it is worked on. False: there is one of its name."""

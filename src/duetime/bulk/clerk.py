@@ -216,9 +216,10 @@ class Clerk:
         if action.has_ended:
             await self._file(work)
             return
-        if await mandate.has_ended(action, self._rules):
+        if await mandate.has_ended(action, self._rules, self._clock.now()):
             await self._give_up(work, "the key that asked for it was revoked")
             return
+        action = mandate.noted(action, self._rules)
         tally = work.tally
         if tally is None:
             tally = await self._write(work)
