@@ -230,7 +230,8 @@ class Clerk:
             return
         action = self._closed(action, tally)
         if action.has_seen_all and action.candidates:
-            if await self._put(work, resuming.concluded(action, self._clock.now())):
+            timers = await self._store.get([each.id for each in action.candidates])
+            if await self._put(work, resuming.concluded(action, timers, self._clock.now())):
                 await self._write(work)
         elif action.emptying is not None and action.has_seen_all:
             await self._end_pass(work, action)
