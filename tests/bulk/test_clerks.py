@@ -6,6 +6,7 @@ import pytest
 
 from duetime import ids
 from duetime.bulk.clerk import LOOK_EVERY, SHORTEST_BREATH
+from duetime.engine.loop import Loop, Trouble
 from duetime.errors import Conflict, NotFound
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR, Caller
@@ -231,6 +232,22 @@ async def test_what_has_ended_cannot_be_canceled(desk: Desk):
         await desk.service.actions.cancel(OPERATOR, action.id)
     with pytest.raises(NotFound):
         await desk.service.actions.cancel(Caller("another"), action.id)
+
+
+async def test_a_node_that_is_to_stop_does_so_between_two_turns(store, clock: FakeClock):
+    """However many actions are under way, it waits for one batch at most."""
+    await put_timers(store, 10)
+    gated = GatedStore(store, "search")
+    desk = Desk(gated, clock)
+    for _ in range(5):
+        await desk.ask("pause", dry_run=True)
+    loop = Loop("actions", clock, Trouble(clock))
+    running = asyncio.create_task(loop.run(desk.service.actions.step))
+    await gated.begun.acquire()
+    loop.stop()
+    gated.gate.set()
+    await running
+    assert gated.begun.locked()  # no other search has begun
 
 
 async def test_idle_nodes_read_little(desk: Desk):

@@ -214,9 +214,10 @@ class Actions:
         return await self._stored(action.tenant, action.id, self._looks) or action
 
     async def step(self) -> float:
-        """Work on actions."""
+        """Work on the next of the actions."""
         pause = await self._clerk.step()
-        await self._tidy()
+        if pause:
+            await self._tidy()
         return pause
 
     @property

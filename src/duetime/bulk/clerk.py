@@ -64,6 +64,15 @@ class Work(msgspec.Struct):
     pages: Pages = msgspec.field(default_factory=Pages)
 
 
+class _Round(msgspec.Struct):
+    """A turn for each action that does not rest."""
+
+    began_at: float
+    names: list[str]  # of those that have not had theirs yet, the next one last
+    turns: int = 0
+    failures: list[StoreError] = []
+
+
 class Clerk:
     """Works on actions, those of all tenants."""
 
@@ -85,6 +94,7 @@ class Clerk:
         self._conclusion = conclusion
         self._beginning = beginning
         self._works: dict[str, Work] = {}
+        self._round = _Round(clock.monotonic(), [])
         self._sightings = Sightings(LOOK_EVERY)
         self._look_at = clock.monotonic()
         self._ends: dict[str, asyncio.Event] = {}
@@ -102,32 +112,46 @@ class Clerk:
             self._ends.pop(action, None)
 
     async def step(self) -> float:
-        """Write one batch of each action that is this node's."""
-        began_at = self._clock.monotonic()
-        if began_at >= self._look_at:
+        """Write a batch of the next action that is this node's; when each had its turn, breathe.
+
+        No more than that: a node that is to stop does so between two turns.
+        """
+        if self._clock.monotonic() >= self._look_at:
             await self._look()
-        turns = 0
-        failures = []
-        for name in list(self._works):
-            work = self._works.get(name)
-            if work is not None and work.rests_until <= began_at:
-                turns += 1
-                try:
-                    await self._turn(work)
-                except StoreError as error:
-                    failures.append(error)
-                else:
-                    # Many actions take long: those of others must not be lost sight of meanwhile.
-                    self._sightings.has_heard(self._clock.monotonic())
-                if self._clock.monotonic() >= self._look_at:
-                    await self._look()
-        if failures and len(failures) == turns:  # it is not about one of them
+        if not self._round.names:
+            self._round = self._new_round()
+        if self._round.names:
+            await self._take_turn(self._works.get(self._round.names.pop()))
+        return 0.0 if self._round.names else self._end_round()
+
+    def _new_round(self) -> _Round:
+        now = self._clock.monotonic()
+        ready = [name for name, work in self._works.items() if work.rests_until <= now]
+        return _Round(now, ready[::-1])
+
+    async def _take_turn(self, work: Work | None) -> None:
+        if work is None:  # somebody else has it by now
+            return
+        self._round.turns += 1
+        try:
+            await self._turn(work)
+        except StoreError as error:
+            self._round.failures.append(error)
+        else:
+            # Many actions take long: those of others must not be lost sight of meanwhile.
+            self._sightings.has_heard(self._clock.monotonic())
+
+    def _end_round(self) -> float:
+        """For how long to rest after it; StoreError: every turn has failed."""
+        failures = self._round.failures
+        if failures and len(failures) == self._round.turns:  # it is not about one of them
             raise failures[0]
         now = self._clock.monotonic()
         rests = [work.rests_until for work in self._works.values()]
         if all(until > now for until in rests):
             return max(min([self._look_at, *rests]) - now, 0)
-        return min(max((now - began_at) / 2, SHORTEST_BREATH), LONGEST_BREATH)
+        took = now - self._round.began_at
+        return min(max(took / 2, SHORTEST_BREATH), LONGEST_BREATH)
 
     # Which actions ----------------------------------------------------------------------------
 
