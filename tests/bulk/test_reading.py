@@ -9,7 +9,8 @@ import pytest
 from duetime.admission import Marks
 from duetime.bulk import action as actions
 from duetime.bulk.archive import kind_of
-from duetime.errors import StoreUnavailable, Unavailable
+from duetime.errors import NotFound, StoreUnavailable, Unavailable
+from duetime.searching import EVERYTHING
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.testing import FakeClock
@@ -53,7 +54,8 @@ def desk(clock: FakeClock) -> Desk:
 @pytest.fixture
 def slow(desk: Desk) -> Iterator[SlowStore]:
     store = SlowStore(desk.store)
-    for part in (desk.service.actions._reads, desk.service.actions._looks):
+    actions = desk.service.actions
+    for part in (actions._reads, actions._looks, actions._counts):
         part._store = store
     yield store
     assert store.reading == []
@@ -126,6 +128,22 @@ async def test_too_many_who_ask(desk: Desk, slow: SlowStore, monkeypatch):
     assert (await desk.service.actions.cancel(OPERATOR, action.id)).is_canceling
     await slow.answer()
     assert [len(await task) for task in lists] == [1] * 4
+
+
+async def test_a_new_action_waits_for_no_archive(desk: Desk, slow: SlowStore):
+    """Whoever looks for one that has ended does not hold up those who begin one."""
+    slow.is_slow = True
+    unknown = "01977420-dc00-7000-8000-000000000000"
+    [looking] = await asked(desk.service.actions.cancel(OPERATOR, unknown))
+    await slow.answer()
+    assert [kind for kind, _ in slow.reading] == [kind_of("default")]
+    slow.is_slow = False
+    new = desk.service.actions.new(OPERATOR, "cancel", EVERYTHING)
+    [starting] = await asked(desk.service.actions.start(new))
+    assert starting.done()
+    await slow.answer()
+    with pytest.raises(NotFound):
+        await looking
 
 
 async def test_a_read_that_fails(desk: Desk, monkeypatch):

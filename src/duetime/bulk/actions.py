@@ -65,6 +65,8 @@ class Actions:
         self._reads = Reading(store, clock, "read")
         # Those that a change begins with: whoever lists actions must not keep a cancel out.
         self._looks = Reading(store, clock, "changed")
+        # And those that all who begin one wait for in line: none of them is behind an archive.
+        self._counts = Reading(store, clock, "changed")
         self._beginning = Beginning(store, clock, rules, self._archive)
         conclusion = Conclusion(
             store, clock, archive=self._archive, groups=groups, rules=rules, audit=audit
@@ -269,7 +271,7 @@ class Actions:
         return None
 
     async def _check_room(self, tenant: str) -> None:
-        mine = len(await self._under_way(tenant, self._looks))
+        mine = len(await self._under_way(tenant, self._counts))
         if mine >= MOST_UNDER_WAY:
             raise Conflict(
                 f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
