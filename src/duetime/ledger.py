@@ -17,7 +17,7 @@ from duetime.audit_line import AuditLine
 from duetime.batcher import Batcher
 from duetime.clock import Clock
 from duetime.errors import StoreError, StoreUnavailable, Unanswered, Unavailable, not_known
-from duetime.reads import Reads
+from duetime.reads import Reads, tried
 from duetime.stores import Change, Insert, Key, Page, Query, Store
 from duetime.timer import LIGHTEST, Attempt, Timer
 
@@ -110,20 +110,20 @@ class Ledger:
 
     async def get(self, id_: str, tenant: str) -> Timer | None:
         """The timer of this tenant with this id."""
-        [timer] = await _tried(self._reads.read(1, self._store.get, [id_], tenant))
+        [timer] = await tried(self._reads.read(1, self._store.get, [id_], tenant))
         return timer
 
     async def get_by_key(self, keys: Sequence[Key]) -> list[Timer | None]:
         """The timers with these keys."""
-        return await _tried(self._reads.read(len(keys), self._store.get_by_key, keys))
+        return await tried(self._reads.read(len(keys), self._store.get_by_key, keys))
 
     async def search(self, query: Query) -> Page:
         """A page of timers."""
-        return await _tried(self._reads.read(query.limit, self._store.search, query))
+        return await tried(self._reads.read(query.limit, self._store.search, query))
 
     async def attempts(self, id_: str, after: tuple[int, int] | None, limit: int) -> list[Attempt]:
         """A timer's execution log."""
-        return await _tried(self._reads.read(1, self._store.attempts, id_, after, limit))
+        return await tried(self._reads.read(1, self._store.attempts, id_, after, limit))
 
     async def lines(
         self, tenant: str, after: str | None, limit: int, *, descending: bool
@@ -132,14 +132,14 @@ class Ledger:
         read = self._reads.read(
             limit, self._store.lines, tenant, after, limit, descending=descending
         )
-        return await _tried(read)
+        return await tried(read)
 
     async def get_for_change(self, which: str | Key, tenant: str) -> Timer | None:
         """The timer of this tenant with this id or key, for somebody who is going to change it."""
         if isinstance(which, Key):
-            [timer] = await _tried(self._looks.read(1, self._store.get_by_key, [which]))
+            [timer] = await tried(self._looks.read(1, self._store.get_by_key, [which]))
         else:
-            [timer] = await _tried(self._looks.read(1, self._store.get, [which], tenant))
+            [timer] = await tried(self._looks.read(1, self._store.get, [which], tenant))
         return timer
 
     async def ping(self) -> None:
@@ -176,17 +176,6 @@ class Ledger:
             return await self._looks.read(count, call, *args, **kwargs)
         except StoreError as error:
             raise StoreUnavailable(not_known(str(error))) from error
-
-
-async def _tried(reading: Awaitable[AnswerT]) -> AnswerT:
-    """What a read answers; if it fails, nothing was harmed by that."""
-    try:
-        return await reading
-    except StoreUnavailable as error:
-        raise Unavailable(
-            f"the database did not answer ({error}); try again",
-            told="the database did not answer; try again",
-        ) from error
 
 
 def _nothing_written() -> Unavailable:

@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 
 from duetime.admission import Admission
 from duetime.clock import Clock, time_limit
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreUnavailable, Unavailable
 
 # Seconds that a read may take: a list of millions of timers takes some.
 LONGEST = 20.0
@@ -16,6 +16,17 @@ MOST_CALLS = 32
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
+
+
+async def tried(reading: Awaitable[AnswerT]) -> AnswerT:
+    """What a read answers; if it fails, nothing was harmed by that."""
+    try:
+        return await reading
+    except StoreUnavailable as error:
+        raise Unavailable(
+            f"the database did not answer ({error}); try again",
+            told="the database did not answer; try again",
+        ) from error
 
 
 class Reads:

@@ -98,7 +98,10 @@ class Desk:
         return await self.service.actions.get(caller, action.id)
 
     async def step(self) -> float:
-        return await self.service.actions.step()
+        """Let each action that is this node's have its turn."""
+        while not (pause := await self.service.actions.step()):
+            pass
+        return pause
 
     async def work(self) -> None:
         """Work until nothing is under way that this node can work on."""

@@ -8,9 +8,10 @@ from msgspec import Raw
 
 from duetime.bulk import clerk, pages
 from duetime.bulk.clerk import LONGEST_PAUSE, SHORTEST_PAUSE
-from duetime.errors import NotFound
+from duetime.errors import NotFound, StoreUnavailable
 from duetime.stores import Record
-from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.caller import OPERATOR, Caller
+from duetime.tenancy.role import Role
 from duetime.testing import FakeClock, FlakyStore
 from tests.bulk.desk import Desk, counts, put_timers, stored, under_way
 from tests.factories import insert, make_spec, make_timer
@@ -117,6 +118,85 @@ async def test_much_work_does_not_blind_it(store, clock: FakeClock):
         clock.advance(int(pause * 1000))
     assert len(await under_way(store)) == 9  # it is at work on all of its own
     assert (await busy.see(left)).state == "done"
+
+
+class PickyStore:
+    """A store that looks for the timers of one tenant in vain, until it gives up."""
+
+    def __init__(self, store: Any, clock: FakeClock, takes: int) -> None:
+        self.store, self.clock, self.takes = store, clock, takes
+        self.traits = store.traits
+        self.tries: list[float] = []
+        self.is_well = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def search(self, query: Any) -> Any:
+        if query.tenant == "bad" and not self.is_well:
+            self.tries.append(self.clock.monotonic())
+            self.clock.advance(self.takes)
+            raise StoreUnavailable("it took too long")
+        return await self.store.search(query)
+
+
+BAD = Caller("bad", Role.WRITE)
+
+
+@pytest.mark.parametrize("takes", [10, 15_000])
+async def test_one_whose_timers_cannot_be_searched_holds_nobody_up(store, clock, takes):
+    """It rests, longer each time, and says why; the others go on, and so does it at last."""
+    picky = PickyStore(store, clock, takes)
+    await put_timers(store, 100)
+    await put_timers(store, 10, tenant="bad")
+    desk = Desk(picky, clock)
+    bad = await desk.ask("cancel", caller=BAD)
+    good = await desk.ask("cancel")
+    began_at = clock.monotonic()
+    while not (await desk.see(good)).has_ended:
+        clock.advance(int(await desk.step() * 1000) + 1)
+    assert clock.monotonic() - began_at < 30
+    assert counts(await desk.see(good)) == (100, 100, 0, 0)
+    resting = await desk.see(bad, BAD)
+    assert (resting.state, resting.error) == (
+        "running",
+        "the database did not answer (it took too long); it is tried again",
+    )
+    picky.tries.clear()
+    await desk.watch(200)
+    assert 4 <= len(picky.tries) <= 15
+    picky.is_well = True
+    await desk.watch(int(LONGEST_PAUSE) + 6)
+    ended = await desk.see(bad, BAD)
+    assert (ended.state, ended.error, ended.tally.changed) == ("done", None, 10)
+
+
+async def test_a_store_that_fails_for_all(store, clock: FakeClock):
+    """Nothing rests for it by itself: the loop of the actions does, and tells of it once."""
+    flaky = FlakyStore(store)
+    await put_timers(store, 10)
+    desk = Desk(flaky, clock)
+    asked = [await desk.ask("pause"), await desk.ask("cancel")]
+    await desk.step()
+    flaky.failing = "before"
+    for _ in range(5):
+        with pytest.raises(StoreUnavailable):
+            await desk.step()
+    flaky.failing = None
+    await desk.work()
+    assert [(await desk.see(action)).state for action in asked] == ["done", "done"]
+
+
+async def test_one_that_rests_can_be_canceled(store, clock: FakeClock):
+    """At once: it does not rest on until it may end."""
+    desk = Desk(PickyStore(store, clock, 15_000), clock)
+    bad = await desk.ask("cancel", caller=BAD)
+    await desk.watch(300)
+    assert (await desk.see(bad, BAD)).troubles > 3
+    await desk.service.actions.cancel(BAD, bad.id)
+    await desk.step()
+    await desk.step()
+    assert (await desk.see(bad, BAD)).state == "canceled"
 
 
 async def test_a_failed_action_counts_what_it_has_written(desk: Desk, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from duetime.bulk import resuming
 from duetime.bulk.resuming import MOST_CANDIDATES
 from duetime.errors import Conflict, NotFound
+from duetime.requests import UpdateTimer
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import PutGroup
@@ -115,6 +116,29 @@ async def test_deadlines_that_pass_meanwhile(
         assert fired[0].id == max(in_time, key=lambda each: each.execute_at).id
     [action] = await group.desk.service.actions.of(OPERATOR)
     assert counts(action) == (TIMERS + 1, TIMERS + 1, 0, 0)
+
+
+@pytest.mark.parametrize("how", ["cancel", "pause", "update"])
+@pytest.mark.parametrize("count", [1, resuming.RUNNERS_UP])
+async def test_the_latest_are_canceled_meanwhile(store, clock: FakeClock, count: int, how: str):
+    """Or wait for something else: the next of them is fired, and the others are canceled."""
+    group = await PausedGroup(store, clock, "latest").make()
+    await group.desk.service.resume_group(OPERATOR, "g")
+    while not any(action.has_seen_all for action in await under_way(store)):
+        await group.desk.step()
+    by_time = sorted(group.caught, key=lambda timer: timer.execute_at, reverse=True)
+    for timer in by_time[:count]:
+        change = getattr(group.desk.service, how)
+        more = [UpdateTimer(delay="5h")] if how == "update" else []
+        await change(OPERATOR, timer.id, *more)
+    await group.desk.work()
+    found = await stored(store, by_time)
+    assert [timer.wake_at for timer in found[count:]] == [by_time[count].execute_at] + [None] * (
+        TIMERS - count - 1
+    )
+    assert {timer.status.value for timer in found[:count]} == {
+        {"cancel": "canceled", "pause": "paused", "update": "pending"}[how]
+    }
 
 
 async def test_what_was_let_go_is_held_no_more(store, clock: FakeClock):

@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from duetime import model
-from duetime.errors import Conflict
+from duetime.errors import Conflict, StoreUnavailable
 from duetime.model import HOLD_FOR
 from duetime.stores import Change
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.obedience import LONGEST
 from duetime.tenancy.requests import PutGroup
+from duetime.tenancy.rules import REVISIONS
 from duetime.testing import FlakyStore
 from duetime.timer import Kind, Outcome, Status
 from tests.engine.conftest import CLAIM_FOR, Node, create_for, join, watch
@@ -198,6 +199,33 @@ async def test_a_node_that_cannot_read_the_rules_loses_its_lease(node, store, cl
     await node.engine.members.step()
     await node.turn()
     assert node.sent == [(timer.id, 1)]
+
+
+async def test_a_pause_that_failed_half_way_holds_when_it_is_repeated(node, store, clock):
+    """Also if the node fails once more to tell the others of it, before it is repeated."""
+    await node.engine.members.step()
+    await node.service.groups.put(OPERATOR, "g", PutGroup())
+    await node.create(group="g", delay="5s")
+    real = store.store.put_record
+
+    async def failing(old, new):
+        if new is not None and new.kind == REVISIONS:
+            raise StoreUnavailable("as told")
+        return await real(old, new)
+
+    store.store.put_record = failing
+    with pytest.raises(StoreUnavailable):
+        await node.service.groups.pause(OPERATOR, "g")
+    with pytest.raises(StoreUnavailable):
+        await node.engine.members.step()
+    store.store.put_record = real
+    await node.engine.members.step()
+    assert await pause(node, name="g")
+    for _ in range(3):
+        clock.advance(2_000)
+        await node.engine.members.step()
+        await node.turn()
+    assert node.sent == []
 
 
 async def test_what_is_claimed_and_not_yet_sent_stays(node, clock):

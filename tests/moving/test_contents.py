@@ -72,4 +72,4 @@ def test_actions_are_called_as_by_those_who_write_them():
     action = pytest.importorskip("duetime.bulk.action")
     archive = importlib.import_module("duetime.bulk.archive")
     assert action.KIND == ACTIONS
-    assert archive._kind("acme") == f"{CARRIED_BY_TENANT[0]}acme"
+    assert archive.kind_of("acme") == f"{CARRIED_BY_TENANT[0]}acme"

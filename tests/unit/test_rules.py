@@ -2,9 +2,11 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from duetime.errors import StoreUnavailable
+from duetime.stores import Record
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.group import Group
 from duetime.tenancy.quotas import Quotas
@@ -200,3 +202,61 @@ async def test_only_groups_that_are_there_hold_and_limit(store, clock):
     await put(rules, make_group(paused_at=NOW, quotas=Quotas(pending=1), deleted_at=NOW))
     assert rules.held("t", "g") is None
     assert rules.limited == {}
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("as told"), asyncio.CancelledError()])
+async def test_a_look_that_is_interrupted_forgets_nothing_that_it_has_read(store, clock, error):
+    """What was read before a later read failed is gone by at once, and for good."""
+    here, there = Rules(store, clock), Rules(store, clock)
+    await there.look()
+    acme = Tenant(name="acme", created_at=NOW, updated_at=NOW, quotas=Quotas(pending=1))
+    await here.put(here.tenants, "acme", None, acme)
+    clock.advance(round(1000 * READ_ANEW_EVERY))
+    real = store.store.records
+
+    async def failing(kind):
+        if kind == there.keys.kind:
+            raise error
+        return await real(kind)
+
+    store.store.records = failing
+    with pytest.raises(type(error)):
+        await there.look()
+    assert set(there.limited) == {"acme"}
+    store.store.records = real
+    await there.look()
+    assert set(there.limited) == {"acme"}
+
+
+@pytest.mark.parametrize("failures", [1, 3])
+async def test_what_others_must_be_told_is_told_at_last(store, clock, failures):
+    """However often the revision cannot be raised for a node that died before it could."""
+    here, there = Rules(store, clock), Rules(store, clock)
+    for rules in (here, there):
+        await rules.look()
+    store.fails = (2, "before")
+    with pytest.raises(StoreUnavailable):
+        await put(Rules(store, clock), make_group(paused_at=NOW))
+    clock.advance(round(1000 * READ_ANEW_EVERY))
+    for _ in range(failures):
+        store.fails = (store.writes + 1, "before")
+        with pytest.raises(StoreUnavailable):
+            await here.look()
+        assert here.held("t", "g") is not None
+    store.fails = None
+    await here.look()
+    there._read_at = clock.monotonic()  # it is not its turn to read everything
+    await there.look()
+    assert there.held("t", "g") is not None
+
+
+async def test_documents_of_which_one_cannot_be_read(store, clock):
+    """All is as it was: what a node could read of them is not taken for all that there is."""
+    rules = Rules(store, clock)
+    await put(rules, make_group(paused_at=NOW))
+    strange = Record(kind=rules.groups.kind, name="t/a", version=1, data=b"[]")
+    await store.store.put_record(None, strange)
+    with pytest.raises(msgspec.ValidationError):
+        await rules.look(anew=True)
+    assert rules.group("t", "g") is not None
+    assert rules.held("t", "g") is not None

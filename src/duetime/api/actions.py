@@ -143,10 +143,9 @@ class Actions:
         given = request.parameters(ActionParameters)
         cursors = Cursors(self._seal, request.caller.tenant, "actions")
         place = cursors.read(given.cursor, str)
-        found = await self._actions.of(request.caller)
-        behind = [each for each in found if place is None or each.id < place]
-        page = behind[: given.limit]
-        next_cursor = cursors.write(page[-1].id) if len(page) < len(behind) else None
+        found = await self._actions.of(request.caller, before=place, most=given.limit + 1)
+        page = found[: given.limit]
+        next_cursor = cursors.write(page[-1].id) if len(page) < len(found) else None
         return Reply(200, "success", ActionListView([_view(each) for each in page], next_cursor))
 
     async def get(self, request: Request) -> Reply:

@@ -1,6 +1,6 @@
 """An action: the document that says what to do with which timers, and how far that has come."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Literal, TypeAlias
@@ -86,14 +86,32 @@ class Emptying(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_known_to_all: bool = False  # when this pass began
 
 
-class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An action, as it is stored."""
+class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an action is found by; it can be read without the rest, which may be large."""
 
     id: str
     tenant: str
+    groups: tuple[str, ...] | None = None  # the only ones that whoever asked may see; None: all
+    finished_at: Millis | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.finished_at is not None
+
+    def is_seen_by(self, caller: Caller) -> bool:
+        """Tell whether there is such an action for somebody."""
+        if self.tenant != caller.tenant:
+            return False
+        return caller.groups is None or (
+            self.groups is not None and caller.groups.issuperset(self.groups)
+        )
+
+
+class Action(Label, frozen=True, kw_only=True, omit_defaults=True):
+    """An action, as it is stored."""
+
     verb: Verb
     filter: Filter
-    groups: tuple[str, ...] | None = None  # the only ones that whoever asked may see; None: all
     created_before: Millis  # only timers that were are meant, so that it comes to an end
     dry_run: bool = False
     by: Millis | None = None  # for "shift"
@@ -103,11 +121,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State = "running"
     is_canceling: bool = False
     actor: Actor
+    key_ends_at: Millis | None = None  # that of whoever asked, by itself
     key: str | None = None  # by which whoever asked can ask again and be answered the same
     fingerprint: str | None = None  # of what was asked for by that key
     created_at: Millis
     updated_at: Millis
-    finished_at: Millis | None = None
     node: str | None = None  # that works on it
     cursor: tuple[Millis, str] | None = None  # what was looked at
     has_seen_all: bool = False
@@ -129,10 +147,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return name_of(self.tenant, self.id)
         whose = self.key if self.groups is None else "\0".join((self.key, *self.groups))
         return name_of(self.tenant, f"key-{_digest(whose.encode())}")
-
-    @property
-    def has_ended(self) -> bool:
-        return self.finished_at is not None
 
     @property
     def is_of_group(self) -> bool:
@@ -160,14 +174,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         who = self.actor
         return Caller(
             self.tenant, Role.WRITE, who.name, who.key, groups, who.address, who.correlation_id
-        )
-
-    def is_seen_by(self, caller: Caller) -> bool:
-        """Tell whether there is such an action for somebody."""
-        if self.tenant != caller.tenant:
-            return False
-        return caller.groups is None or (
-            self.groups is not None and caller.groups.issuperset(self.groups)
         )
 
 
@@ -212,13 +218,11 @@ def read(record: Record) -> Action:
     return _decoder.decode(record.data)
 
 
-def readable(records: Iterable[Record]) -> list[tuple[Record, Action]]:
-    """The actions in records, but for those that another version has written."""
-    found = []
-    for record in records:
-        with suppress(msgspec.MsgspecError):
-            found.append((record, read(record)))
-    return found
+def label_of(record: Record) -> Label | None:
+    """The label of the action in a record, if this version can read it."""
+    with suppress(msgspec.MsgspecError):
+        return _label_decoder.decode(record.data)
+    return None
 
 
 def id_in(record: Record) -> str:
@@ -245,4 +249,5 @@ def _digest(data: bytes) -> str:
 
 
 _decoder = msgspec.json.Decoder(Action)
+_label_decoder = msgspec.json.Decoder(Label)
 _id_decoder = msgspec.json.Decoder(_Identified)

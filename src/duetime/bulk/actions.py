@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from itertools import islice
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -10,12 +11,15 @@ from msgspec.structs import replace
 from duetime import ids
 from duetime.auditing import Audit
 from duetime.bulk import action as documents
+from duetime.bulk import mandate
 from duetime.bulk.action import Action, Actor, State, record_of
-from duetime.bulk.archive import Archive
+from duetime.bulk.archive import MOST_KEPT, Archive, kind_of
 from duetime.bulk.batch import Batches, Notice, Updated
 from duetime.bulk.beginning import Beginning
+from duetime.bulk.catalogue import Entry
 from duetime.bulk.clerk import TIDY_EVERY, Clerk
 from duetime.bulk.conclusion import Conclusion
+from duetime.bulk.reading import Reading
 from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
 from duetime.clock import Clock
 from duetime.drafts import Drafts
@@ -60,6 +64,11 @@ class Actions:
         self._drafts = drafts
         self._audit = audit
         self._archive = Archive(store, clock)
+        self._reads = Reading(store, clock, "read")
+        # Those that a change begins with: whoever lists actions must not keep a cancel out.
+        self._looks = Reading(store, clock, "changed")
+        # And those that all who begin one wait for in line: none of them is behind an archive.
+        self._counts = Reading(store, clock, "changed")
         self._beginning = Beginning(store, clock, rules, self._archive)
         conclusion = Conclusion(
             store, clock, archive=self._archive, groups=groups, rules=rules, audit=audit
@@ -114,7 +123,7 @@ class Actions:
     ) -> Action:
         """An action that nobody has written yet."""
         now = self._clock.now()
-        return Action(
+        action = Action(
             id=ids.new_id(now, ids.spread_shard(ids.SHARDS)),
             tenant=caller.tenant,
             verb=verb,
@@ -128,6 +137,7 @@ class Actions:
             updated_at=now,
             node=self._clerk.name if self.is_attended else None,
         )
+        return mandate.noted(action, self._rules)
 
     async def start(self, action: Action) -> bool:
         """Write an action down; from here on it is worked on. False: there is one of its name."""
@@ -153,8 +163,9 @@ class Actions:
         """Let an action begin that was only prepared."""
         found = await self._find(action)
         if found is not None and found[1].state == "prepared":
-            action = replace(action, is_canceling=found[1].is_canceling)
-            await self._store.put_record(found[0], record_of(action, found[0]))
+            record, prepared = found
+            action = replace(action, is_canceling=prepared.is_canceling)
+            await self._store.put_record(record, record_of(action, record))
             self._call_clerk()
 
     async def drop(self, action: Action) -> None:
@@ -165,24 +176,28 @@ class Actions:
 
     async def get(self, caller: Caller, id_: str) -> Action:
         """An action."""
-        action = await self._stored(caller.tenant, id_)
-        if action is None or not action.is_seen_by(caller):
-            raise NotFound("action not found")
-        return action
+        return await self._seen(caller, id_, self._reads)
 
-    async def of(self, caller: Caller) -> list[Action]:
-        """The actions that there are for somebody, newest first."""
+    async def of(
+        self, caller: Caller, *, before: str | None = None, most: int = MOST_KEPT
+    ) -> list[Action]:
+        """The newest actions that there are for somebody, of those with ids before this one."""
         # In this order: one that ends meanwhile is found in both places, and not in neither.
-        under_way = [action for _, action in await self._under_way(caller.tenant)]
-        ended = await self._archive.of(caller.tenant)
-        found = {action.id: action for action in (*under_way, *ended)}
-        mine = [action for action in found.values() if action.is_seen_by(caller)]
-        return sorted(mine, key=lambda action: action.id, reverse=True)
+        under_way = await self._under_way(caller.tenant, self._reads, most)
+        ended = await self._ended(caller.tenant, self._reads, most)
+        found = {entry.label.id: entry for entry in (*under_way, *ended)}
+        mine = [
+            found[id_]
+            for id_ in sorted(found, reverse=True)
+            if (before is None or id_ < before) and found[id_].label.is_seen_by(caller)
+        ]
+        readable = (action for entry in mine if (action := entry.action) is not None)
+        return list(islice(readable, most))
 
     async def cancel(self, caller: Caller, id_: str) -> Action:
         """Do no more than is done already; what is done stays done."""
         for _ in range(MOST_TRIES):
-            action = await self.get(caller, id_)
+            action = await self._seen(caller, id_, self._looks)
             if action.is_of_group:
                 raise Conflict("action: it belongs to a group, and must be done to its end")
             if action.state == "canceled" or action.is_canceling:
@@ -192,7 +207,8 @@ class Actions:
             found = await self._find(action)
             if found is None or found[1].has_ended:  # just now
                 continue
-            new = replace(found[1], is_canceling=True, updated_at=self._clock.now())
+            # Without its troubles: whoever rests from it must not rest on until it may end.
+            new = replace(found[1], is_canceling=True, troubles=0, updated_at=self._clock.now())
             if await self._store.put_record(found[0], record_of(new, found[0])):
                 self._call_clerk()
                 await self._audit.note(caller, "action.cancel", "action", id_, group=new.group)
@@ -203,12 +219,13 @@ class Actions:
         """The action as it is when it has ended, or after so long."""
         if self.is_attended:
             await self._clerk.wait_for(action.id, seconds)
-        return await self._stored(action.tenant, action.id) or action
+        return await self._stored(action.tenant, action.id, self._looks) or action
 
     async def step(self) -> float:
-        """Work on actions."""
+        """Work on the next of the actions."""
         pause = await self._clerk.step()
-        await self._tidy()
+        if pause:
+            await self._tidy()
         return pause
 
     @property
@@ -220,22 +237,47 @@ class Actions:
         self._clerk.look_soon()
         self.wake()
 
-    async def _under_way(self, tenant: str) -> list[tuple[Record, Action]]:
-        records = await self._store.records(documents.KIND)
-        return documents.readable(
-            record for record in records if record.name.startswith(f"{tenant}/")
+    # Looking for them ------------------------------------------------------------------------
+
+    async def _under_way(self, tenant: str, reading: Reading, count: int = 1) -> list[Entry]:
+        return (await reading.catalogue(documents.KIND, count)).of(tenant)
+
+    async def _ended(self, tenant: str, reading: Reading, count: int = 1) -> list[Entry]:
+        return self._archive.of(tenant, await reading.catalogue(kind_of(tenant), count))
+
+    async def _seen(self, caller: Caller, id_: str, reading: Reading) -> Action:
+        action = await self._stored(caller.tenant, id_, reading)
+        if action is None or not action.is_seen_by(caller):
+            raise NotFound("action not found")
+        return action
+
+    async def _stored(self, tenant: str, id_: str, reading: Reading) -> Action | None:
+        return await self._first(tenant, reading, lambda entry: entry.label.id == id_)
+
+    async def _named(self, action: Action) -> Action | None:
+        name = action.name
+        return await self._first(
+            action.tenant, self._looks, lambda entry: entry.record.name == name
         )
 
-    async def _stored(self, tenant: str, id_: str) -> Action | None:
+    async def _first(
+        self, tenant: str, reading: Reading, is_it: Callable[[Entry], bool]
+    ) -> Action | None:
         """An action, looked for among those under way first: these are few, and asked for often."""
-        for _, action in await self._under_way(tenant):
-            if action.id == id_:
-                return action
-        return await self._archive.get(tenant, id_)
+        for find in (self._under_way, self._ended):
+            for entry in await find(tenant, reading):
+                if is_it(entry) and entry.action is not None:
+                    return entry.action
+        return None
+
+    async def _find(self, action: Action) -> tuple[Record, Action] | None:
+        for entry in await self._under_way(action.tenant, self._looks):
+            if entry.label.id == action.id and entry.action is not None:
+                return entry.record, entry.action
+        return None
 
     async def _check_room(self, tenant: str) -> None:
-        records = await self._store.records(documents.KIND)
-        mine = sum(record.name.startswith(f"{tenant}/") for record in records)
+        mine = len(await self._under_way(tenant, self._counts))
         if mine >= MOST_UNDER_WAY:
             raise Conflict(
                 f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
@@ -264,12 +306,6 @@ class Actions:
         """The action that was asked for by this key."""
         return await self._named(replace(self.new(caller, "cancel", EVERYTHING), key=key))
 
-    async def _named(self, action: Action) -> Action | None:
-        for record, each in await self._under_way(action.tenant):
-            if record.name == action.name:
-                return each
-        return await self._archive.named(action.tenant, action.name)
-
     async def _repeated(self, made: Action, fingerprint: str | None) -> Action:
         if made.fingerprint != fingerprint:
             raise Conflict("Idempotency-Key: was given with other content already")
@@ -286,10 +322,6 @@ class Actions:
             return False
         await self.let_begin(begun)
         return True
-
-    async def _find(self, action: Action) -> tuple[Record, Action] | None:
-        found = await self._under_way(action.tenant)
-        return next((each for each in found if each[1].id == action.id), None)
 
     async def _tidy(self) -> None:
         """Tidy the archive of one tenant, if it is time."""

@@ -16,7 +16,7 @@ from duetime.errors import (
     PayloadTooLarge,
 )
 from duetime.requests import UpdateTimer
-from duetime.stores import Change, Store
+from duetime.stores import Change, Record, Store
 from duetime.timer import Timer
 
 MOST_TRIES = 5  # on timers that keep changing
@@ -40,10 +40,13 @@ class Batches:
         self._notice = notice
         self._ended: set[str] = set()  # actions of which nobody counts timers any more
 
-    async def write(self, action: Action, found: Sequence[Timer] = ()) -> Tally:
+    async def write(
+        self, record: Record, action: Action, found: Sequence[Timer] = ()
+    ) -> Tally | None:
         """Change the timers of the batch, but for those that the action has changed already.
 
-        ``found`` are those of them that were just found to match; the others are read.
+        ``found`` are those of them that were found to match before the record was written; the
+        others are read. None: the record is another by now, and all this is somebody else's.
         """
         timers: dict[str, Timer | None] = {timer.id: timer for timer in found}
         book = _Book(action, timers)
@@ -53,6 +56,10 @@ class Batches:
             unread = [id_ for id_ in left if id_ not in timers]
             if unread:
                 timers |= zip(unread, await self._store.get(unread), strict=True)
+                # Once they are read: when the action has ended, others take its id off its timers,
+                # and those look as if nobody had changed them.
+                if not await self._is_still(record):
+                    return None
             changes = []
             for id_ in left:
                 timer = timers.pop(id_)
@@ -91,6 +98,11 @@ class Batches:
             return become(action, _unchanged)
         body = decode(bytes(action.update or b""), UpdateTimer)
         return become(action, lambda timer, now: self._updated(timer, body, now))
+
+    async def _is_still(self, record: Record) -> bool:
+        """Tell whether nobody has written the record of an action since."""
+        records = await self._store.records(actions.KIND)
+        return any((each.name, each.version) == (record.name, record.version) for each in records)
 
     async def _written(self, action: Action, changes: list[Change]) -> list[bool]:
         if action.verb == "delete":

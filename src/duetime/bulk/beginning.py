@@ -36,8 +36,8 @@ class Beginning:
     async def begun(self, action: Action) -> Action | None:
         """The action as it may begin; None: it has been done, or its group was not resumed."""
         if action.key is not None:
-            done = await self._archive.named(action.tenant, action.name)
-            return replace(action, state="running") if done is None else None
+            is_done = await self._archive.has(action.tenant, action.name)
+            return None if is_done else replace(action, state="running")
         await self._rules.look(anew=True)
         group = self._group_of(action)
         if group is None:

@@ -5,13 +5,15 @@ a while, on its own monotonic clock, takes it up: it writes its own name into it
 a record stops working on that action. So two may work on the same batch for a moment, and each
 timer is still changed once: see ``batch.py``.
 
-What must be done to its end and cannot be just now is put back: it is nobody's, and after a pause,
-longer each time, whoever looks next tries it again.
+What must be done to its end and cannot be just now is put back, and so is what the store fails at
+while others go on: it is nobody's, and after a pause, longer each time, whoever looks next tries it
+again.
 """
 
 import asyncio
 import logging
 import secrets
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -46,6 +48,9 @@ SHORTEST_BREATH = 0.005
 LONGEST_BREATH = LOOK_EVERY
 SHORTEST_PAUSE = 10.0  # seconds before what was given up for now is tried again
 LONGEST_PAUSE = 300.0
+MOST_FAILURES = 3  # of the store, in a row, before an action is given up for now
+LONGEST_FAILURE = 1.0  # seconds; what takes longer must not be tried again with each round
+LONGEST_REASON = 200  # characters of it that are told
 
 
 class Work(msgspec.Struct):
@@ -55,7 +60,17 @@ class Work(msgspec.Struct):
     action: Action
     tally: Tally | None = None  # of its batch; None: nobody knows what became of that
     rests_until: float = 0.0
+    failures: int = 0  # of the store, in a row
     pages: Pages = msgspec.field(default_factory=lambda: Pages(HEAVIEST))
+
+
+class _Round(msgspec.Struct):
+    """A turn for each action that does not rest."""
+
+    began_at: float
+    names: list[str]  # of those that have not had theirs yet, the next one last
+    turns: int = 0
+    failures: list[StoreError] = []
 
 
 class Clerk:
@@ -79,6 +94,7 @@ class Clerk:
         self._conclusion = conclusion
         self._beginning = beginning
         self._works: dict[str, Work] = {}
+        self._round = _Round(clock.monotonic(), [])
         self._sightings = Sightings(LOOK_EVERY)
         self._look_at = clock.monotonic()
         self._ends: dict[str, asyncio.Event] = {}
@@ -96,23 +112,46 @@ class Clerk:
             self._ends.pop(action, None)
 
     async def step(self) -> float:
-        """Write one batch of each action that is this node's."""
-        began_at = self._clock.monotonic()
-        if began_at >= self._look_at:
+        """Write a batch of the next action that is this node's; when each had its turn, breathe.
+
+        No more than that: a node that is to stop does so between two turns.
+        """
+        if self._clock.monotonic() >= self._look_at:
             await self._look()
-        for name in list(self._works):
-            work = self._works.get(name)
-            if work is not None and work.rests_until <= began_at:
-                await self._turn(name)
-                # Many actions take long: those of others must not be lost sight of meanwhile.
-                self._sightings.has_heard(self._clock.monotonic())
-                if self._clock.monotonic() >= self._look_at:
-                    await self._look()
+        if not self._round.names:
+            self._round = self._new_round()
+        if self._round.names:
+            await self._take_turn(self._works.get(self._round.names.pop()))
+        return 0.0 if self._round.names else self._end_round()
+
+    def _new_round(self) -> _Round:
+        now = self._clock.monotonic()
+        ready = [name for name, work in self._works.items() if work.rests_until <= now]
+        return _Round(now, ready[::-1])
+
+    async def _take_turn(self, work: Work | None) -> None:
+        if work is None:  # somebody else has it by now
+            return
+        self._round.turns += 1
+        try:
+            await self._turn(work)
+        except StoreError as error:
+            self._round.failures.append(error)
+        else:
+            # Many actions take long: those of others must not be lost sight of meanwhile.
+            self._sightings.has_heard(self._clock.monotonic())
+
+    def _end_round(self) -> float:
+        """For how long to rest after it; StoreError: every turn has failed."""
+        failures = self._round.failures
+        if failures and len(failures) == self._round.turns:  # it is not about one of them
+            raise failures[0]
         now = self._clock.monotonic()
         rests = [work.rests_until for work in self._works.values()]
         if all(until > now for until in rests):
             return max(min([self._look_at, *rests]) - now, 0)
-        return min(max((now - began_at) / 2, SHORTEST_BREATH), LONGEST_BREATH)
+        took = now - self._round.began_at
+        return min(max(took / 2, SHORTEST_BREATH), LONGEST_BREATH)
 
     # Which actions ----------------------------------------------------------------------------
 
@@ -166,14 +205,31 @@ class Clerk:
 
     # One of them ------------------------------------------------------------------------------
 
-    async def _turn(self, name: str) -> None:
-        work = self._works[name]
+    async def _turn(self, work: Work) -> None:
+        """Go on with an action; StoreError: the store has failed, and it has the next turn too."""
+        began_at = self._clock.monotonic()
+        try:
+            await self._try(work)
+        except StoreError as error:
+            # Nobody knows what became of it: its record is looked at, and its batch read again.
+            work.tally = None
+            self.look_soon()
+            work.failures += 1
+            is_quick = self._clock.monotonic() < began_at + LONGEST_FAILURE
+            if work.failures < MOST_FAILURES and is_quick and not work.action.troubles:
+                raise
+            log.warning("action %s has to rest, since the store fails: %s", work.action.id, error)
+            reason = f"the database did not answer ({error})"
+            await self._put_back(work, reason[:LONGEST_REASON])
+        else:
+            work.failures = 0
+
+    async def _try(self, work: Work) -> None:
         try:
             await self._go_on(work)
         except UnsupportedQuery as error:
             await self._give_up(work, str(error))
         except StoreError:
-            self._forget(name)  # nobody knows what became of it: it is read again
             raise
         except Exception as error:  # it must not stand in the way of the others
             log.exception("action %s failed", work.action.id)
@@ -184,19 +240,23 @@ class Clerk:
         if action.has_ended:
             await self._file(work)
             return
-        if await mandate.has_ended(action, self._rules):
+        if await mandate.has_ended(action, self._rules, self._clock.now()):
             await self._give_up(work, "the key that asked for it was revoked")
             return
+        action = mandate.noted(action, self._rules)
         tally = work.tally
         if tally is None:
-            tally = work.tally = await self._batches.write(action)
+            tally = await self._write(work)
+            if tally is None:
+                return
         if action.verb == "let go" and tally.failed:
             await self._put_back(work, "timers keep changing")
             return
         action = self._closed(action, tally)
         if action.has_seen_all and action.candidates:
-            if await self._put(work, resuming.concluded(action, self._clock.now())):
-                work.tally = await self._batches.write(work.action)
+            timers = await self._store.get([each.id for each in action.candidates])
+            if await self._put(work, resuming.concluded(action, timers, self._clock.now())):
+                await self._write(work)
         elif action.emptying is not None and action.has_seen_all:
             await self._end_pass(work, action)
         elif action.is_canceling or action.has_seen_all:
@@ -242,7 +302,14 @@ class Clerk:
         if await self._put(work, action):
             batch = set(action.batch)
             found = [timer for timer in found if timer.id in batch]
-            work.tally = await self._batches.write(action, found)
+            await self._write(work, found)
+
+    async def _write(self, work: Work, found: Sequence[Timer] = ()) -> Tally | None:
+        """Write the batch of an action; who has lost that meanwhile works on it no more."""
+        work.tally = await self._batches.write(work.record, work.action, found)
+        if work.tally is None:
+            self._forget(work.record.name)
+        return work.tally
 
     async def _end_pass(self, work: Work, action: Action) -> None:
         """Delete the group that was to be emptied, or go through it once more."""

@@ -3,7 +3,8 @@
 By the rule of the group all of them are fired, or none, or only the one that was due last, of those
 whose deadline has not passed. For that one an action keeps the latest that it has come across in
 its record, in no batch: who turns out not to be it goes into the batch of the one that beat it. And
-as deadlines go on meanwhile, those are kept with it that were due earlier, but may be fired longer.
+as deadlines go on meanwhile, those are kept with it that were due earlier, but may be fired longer;
+and a few that come next, since somebody may cancel the latest before the action has ended.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from duetime.timer import Status, Timer
 
 MARGIN: Millis = 5_000  # by how much the clock of another node may be ahead
 MOST_CANDIDATES = 20
+RUNNERS_UP = 5  # of these, beside those that are kept for their deadlines
 
 
 def begun(action: Action, group: Group, now: Millis) -> Action:
@@ -52,9 +54,14 @@ def planned(action: Action, timers: Sequence[Timer], now: Millis) -> Action:
     return replace(action, batch=(*others, *beaten), candidates=candidates)
 
 
-def concluded(action: Action, now: Millis) -> Action:
-    """The action with its candidates in the last batch, and the one that is chosen, if one can."""
-    in_time = _in_question(action.candidates, now)
+def concluded(action: Action, timers: Sequence[Timer | None], now: Millis) -> Action:
+    """The action with its candidates in the last batch, and the one that is chosen, if one can.
+
+    ``timers`` are the candidates as they are now: whoever was canceled meanwhile, or is to fire
+    some other time, leaves it to the next.
+    """
+    waiting = {timer.id for timer in timers if timer is not None and _is_waiting(action, timer)}
+    in_time = _in_question((each for each in action.candidates if each.id in waiting), now)
     return replace(
         action,
         batch=tuple(each.id for each in action.candidates),
@@ -80,6 +87,10 @@ def _group_of(action: Action) -> Group:
     return action.resumed
 
 
+def _is_waiting(action: Action, timer: Timer) -> bool:
+    return timer.status is Status.PENDING and _group_of(action).caught(timer)
+
+
 def _is_held(timer: Timer) -> bool:
     return timer.progress.held_since is not None
 
@@ -91,13 +102,18 @@ def _candidate(timer: Timer) -> Candidate:
 
 
 def _in_question(caught: Iterable[Candidate], now: Millis) -> tuple[Candidate, ...]:
-    """The latest that can be fired now; and of those before it, each that can be fired longer."""
+    """The latest that can be fired now; of those before it, each that can be fired longer; and a
+    few more, the latest first.
+    """
     candidates: list[Candidate] = []
+    in_time = [each for each in sorted(caught, reverse=True) if each.until >= now]
     until = now - 1
-    for each in sorted(caught, reverse=True):
+    for each in in_time:
         if each.until > until:
             candidates.append(each)
             until = each.until
     if len(candidates) > MOST_CANDIDATES:  # the last of them is the one that can be fired longest
         del candidates[MOST_CANDIDATES - 1 : -1]
-    return tuple(candidates)
+    room = min(RUNNERS_UP, MOST_CANDIDATES - len(candidates))
+    runners_up = [each for each in in_time if each not in candidates][:room]
+    return tuple(sorted([*candidates, *runners_up], reverse=True))

@@ -48,6 +48,7 @@ class Shelf(Generic[DocumentT]):
         self.kind = kind
         self.revision = -1
         self.is_doubtful = True  # what is kept may not be what is stored, whatever the revision
+        self.is_untold = False  # what is kept has no revision yet by which others would read it
         self._decoder: msgspec.json.Decoder[DocumentT] = msgspec.json.Decoder(type_)
         self._kept: dict[str, Kept[DocumentT]] = {}
 
@@ -72,15 +73,15 @@ class Shelf(Generic[DocumentT]):
 
         What has not changed stays the object that it was.
         """
-        before = self._kept
-        self._kept = {}
+        before, after = self._kept, {}
         for record in records:
             kept = before.get(record.name)
             if kept is None or kept.record != record:
                 kept = Kept(record, self._decoder.decode(record.data))
-            self._kept[record.name] = kept
+            after[record.name] = kept
+        self._kept = after
         self.is_doubtful = False
-        return self._kept != before
+        return after != before
 
 
 class Rules:
@@ -142,22 +143,25 @@ class Rules:
         records = await self._store.records(REVISIONS)
         revisions = {record.name: record.version for record in records}
         is_time = anew or began_at >= self._read_at + READ_ANEW_EVERY
-        has_news = False
         for shelf in self._shelves:
             revision = revisions.get(shelf.kind, 0)
             if is_time or shelf.is_doubtful or revision != shelf.revision:
-                is_other = shelf.fill(await self._store.records(shelf.kind))
-                has_news = has_news or is_other
-                if is_other and revision == shelf.revision:
-                    # Somebody wrote it and failed before they could tell: the others must know.
-                    await self._raise_revision(shelf.kind)
-                shelf.revision = revision
-        if has_news:
-            self._sort()
+                self._fill(shelf, await self._store.records(shelf.kind), revision)
+            if shelf.is_untold:
+                await self._raise_revision(shelf.kind)
+                shelf.is_untold = False
+            shelf.revision = revision
         self.revision = self.groups.revision
         self._looked_at = began_at
         if is_time:
             self._read_at = began_at
+
+    def _fill(self, shelf: Shelf[Any], records: list[Record], revision: int) -> None:
+        """Know what was read, all of it at once: whatever fails after this, it is gone by."""
+        if shelf.fill(records):
+            self._sort()
+            # Somebody wrote it and failed before they could tell: the others must know.
+            shelf.is_untold = shelf.is_untold or revision == shelf.revision
 
     def _sort(self) -> None:
         """Note which groups are held, and who has quotas: both are asked for again and again."""
