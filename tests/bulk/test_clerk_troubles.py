@@ -160,7 +160,7 @@ async def test_one_whose_timers_cannot_be_searched_holds_nobody_up(store, clock,
     resting = await desk.see(bad, BAD)
     assert (resting.state, resting.error) == (
         "running",
-        "the database did not answer (it took too long); it is tried again",
+        "the database did not answer; it is tried again",
     )
     picky.tries.clear()
     await desk.watch(200)

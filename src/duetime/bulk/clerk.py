@@ -50,7 +50,6 @@ SHORTEST_PAUSE = 10.0  # seconds before what was given up for now is tried again
 LONGEST_PAUSE = 300.0
 MOST_FAILURES = 3  # of the store, in a row, before an action is given up for now
 LONGEST_FAILURE = 1.0  # seconds; what takes longer must not be tried again with each round
-LONGEST_REASON = 200  # characters of it that are told
 
 
 class Work(msgspec.Struct):
@@ -219,8 +218,7 @@ class Clerk:
             if work.failures < MOST_FAILURES and is_quick and not work.action.troubles:
                 raise
             log.warning("action %s has to rest, since the store fails: %s", work.action.id, error)
-            reason = f"the database did not answer ({error})"
-            await self._put_back(work, reason[:LONGEST_REASON])
+            await self._put_back(work, "the database did not answer")  # why is for the log
         else:
             work.failures = 0
 

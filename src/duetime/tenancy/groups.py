@@ -8,21 +8,18 @@ from msgspec.structs import replace
 from duetime.auditing import Audit
 from duetime.clock import Clock, Millis
 from duetime.delivery import Sender
-from duetime.drafts import to_retry_policy
-from duetime.durations import format_duration
 from duetime.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from duetime.layout import Layout
-from duetime.requests import SHORTEST_RETENTION, to_millis
 from duetime.searching import has_any
 from duetime.stores import Key, Query, Store
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group, name_of
+from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
+from duetime.tenancy.group_settings import changed
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.obedience import LONGEST, until_all_make_by, until_all_obey
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
-from duetime.tenancy.tenants import changed_quotas
-from duetime.timer import DEFAULT_GROUP, HttpCallback
+from duetime.timer import DEFAULT_GROUP
 
 MOST_GROUPS = 1_000  # of one tenant
 MOST_NAMES = 10 * MOST_GROUPS  # with those of deleted ones, which keep their number of shards
@@ -179,7 +176,7 @@ class Groups:
                 old = await self._with_shards(old, int(body.num_shards or 0))
         elif body.num_shards not in {UNSET, old.num_shards}:
             raise InvalidRequest(f"num_shards: is {old.num_shards} for ever in this group")
-        new = self._changed(old, body)
+        new = changed(old, body, self._clock.now(), self._sender)
         await self._put(caller, name, kept, new)
         await self._note(caller, "group.create" if is_new else "group.update", new)
         return new, is_new
@@ -360,49 +357,6 @@ class Groups:
                 "some of them are in this group; leave it out, or choose another name"
             ) from None
 
-    def _changed(self, old: Group, body: PutGroup) -> Group:
-        changes: dict[str, object] = {"updated_at": self._clock.now()}
-        if body.title is not UNSET:
-            changes["title"] = body.title
-        if body.on_resume is not UNSET:
-            changes["on_resume"] = body.on_resume or USUAL_ON_RESUME
-        if body.quotas is not UNSET:
-            changes["quotas"] = changed_quotas(old.quotas, body.quotas)
-        changes["defaults"] = self._defaults(old.defaults, body)
-        return replace(old, **changes)
-
-    def _defaults(self, old: Defaults, body: PutGroup) -> Defaults:
-        changes: dict[str, object] = {}
-        if body.retry_policy is not UNSET:
-            changes["retry_policy"] = body.retry_policy and to_retry_policy(body.retry_policy)
-        if body.timeout is not UNSET:
-            changes["timeout"] = (
-                None if body.timeout is None else to_millis(body.timeout, "timeout")
-            )
-        if body.retention is not UNSET:
-            changes["retention"] = None if body.retention is None else _retention(body.retention)
-        if body.headers is not UNSET:
-            changes["headers"] = body.headers or {}
-        if body.response_bytes is not UNSET:
-            changes["response_bytes"] = body.response_bytes or NO_DEFAULTS.response_bytes
-        if body.signatures is not UNSET:
-            changes["signatures"] = (
-                NO_DEFAULTS.signatures
-                if body.signatures is None
-                else tuple(dict.fromkeys(body.signatures))
-            )
-        new = replace(old, **changes)
-        self._check(new)
-        return new
-
-    def _check(self, defaults: Defaults) -> None:
-        """Refuse what no callback could have: it is tried on one."""
-        callback = HttpCallback(url="https://example.com/", headers=defaults.headers)
-        if defaults.timeout is not None:
-            callback = replace(callback, timeout=defaults.timeout)
-        if (problem := self._sender.problem(callback)) is not None:
-            raise InvalidRequest(problem.removeprefix("callback."))
-
     def _kept(self, caller: Caller, name: str) -> Kept[Group] | None:
         return self._rules.groups.kept(name_of(caller.tenant, name))
 
@@ -437,14 +391,6 @@ class Groups:
         await self._audit.note(
             caller, action, "group", group.name, group=group.name, details=details
         )
-
-
-def _retention(text: str) -> Millis:
-    retention = to_millis(text, "retention")
-    if retention < SHORTEST_RETENTION:
-        shortest = format_duration(SHORTEST_RETENTION)
-        raise InvalidRequest(f"retention: must be at least {shortest}")
-    return retention
 
 
 def _gives_the_same(group: Group, other: Group) -> bool:
