@@ -236,7 +236,12 @@ def test_a_refusal_says_when_to_try_again(said, seconds, service):
 
 
 @pytest.mark.parametrize(
-    "call", [tenancy_calls.pause_group("g"), tenancy_calls.delete_group("g", cancel=False)]
+    "call",
+    [
+        tenancy_calls.pause_group("g"),
+        tenancy_calls.delete_group("g", cancel=False),
+        tenancy_calls.delete_tenant("acme"),
+    ],
 )
 def test_what_every_node_must_obey_is_waited_for_longer(call, service):
     """The service answers when all of them do, which may take longer than other calls may."""

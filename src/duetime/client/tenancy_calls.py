@@ -43,7 +43,7 @@ def update_tenant(name: str, change: TenantChange) -> Call[Tenant]:
 
 
 def delete_tenant(name: str) -> Call[Deleted]:
-    return Call("DELETE", _tenant(name))
+    return Call("DELETE", _tenant(name), patience=_UNTIL_ALL_OBEY)
 
 
 def create_key(tenant: str, key: NewKey) -> Call[MadeKey]:
