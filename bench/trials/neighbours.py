@@ -5,6 +5,9 @@ again as soon as it is refused, on many connections, from a process of its own. 
 turns: alone; alone again, which shows what chance does; beside one who makes what its quota allows
 and asks for no more, which shows what the work costs that was granted; and beside the loud one. The
 figures are those of the first: how long its creates take, and how late its timers arrive.
+
+With ``--curious``, the other asks for no timers, but to see its bulk actions, of which it has many
+with long filters, again and again on 400 connections.
 """
 
 import argparse
@@ -41,6 +44,11 @@ _NEIGHBOURS = {
     "beside a modest": "modest",
     "beside a loud": "loud",
 }
+
+CURIOUS_CONNECTIONS = 400
+ACTIONS = 200  # of the curious one, which are kept
+_LONG = {"metadata": {f"path{number}": "x" * 1_000 for number in range(14)}}
+_CURIOUS_NEIGHBOURS = {"alone": None, "alone again": None, "beside a curious": "curious"}
 
 
 class Stretch(NamedTuple):
@@ -100,8 +108,24 @@ async def be_modest(port: int, key: str, quota: float) -> None:
     await pace([port], [_post(_LATER, key)] * 100_000, quota, CONNECTIONS)
 
 
-async def run(store: str, data: Path, quota: float, seconds: int, rounds: int) -> None:
+async def be_curious(port: int, key: str) -> None:
+    """Look at the newest action, for ever."""
+    look = f"GET /actions?limit=1 HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n".encode()
+    while True:
+        await flood(port, [look] * 20_000, CURIOUS_CONNECTIONS)
+
+
+def _have_actions(port: int, key: str) -> None:
+    for _ in range(ACTIONS):
+        body = {"action": "cancel", "filter": _LONG, "dry_run": True}
+        tenants.ask(port, "/timers/actions", body, key)
+
+
+async def run(
+    store: str, data: Path, quota: float, *, seconds: int, rounds: int, is_curious: bool
+) -> None:
     """Alternate, and print the medians of all rounds."""
+    neighbours = _CURIOUS_NEIGHBOURS if is_curious else _NEIGHBOURS
     async with (
         opening.opened(store, data) as databases,
         sink() as sink_,
@@ -110,15 +134,17 @@ async def run(store: str, data: Path, quota: float, seconds: int, rounds: int) -
     ):
         quiet = tenants.make(server.port, "quiet")
         other = tenants.make(server.port, "other", {"creates_per_second": quota})
+        if is_curious:
+            await asyncio.to_thread(_have_actions, server.port, other)
         await stretch(server.port, quiet, sink_, 3)  # to warm up
-        stretches: dict[str, list[Stretch]] = {kind: [] for kind in _NEIGHBOURS}
+        stretches: dict[str, list[Stretch]] = {kind: [] for kind in neighbours}
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
             # Each is the first in its turn: what grows or warms up meanwhile favours none.
-            kinds = deque(_NEIGHBOURS)
+            kinds = deque(neighbours)
             kinds.rotate(number)
             for kind in kinds:
-                async with _neighbour(_NEIGHBOURS[kind], server.port, other, quota):
+                async with _neighbour(neighbours[kind], server.port, other, quota):
                     stretches[kind].append(await stretch(server.port, quiet, sink_, seconds))
                 await asyncio.sleep(1)
     _print(stretches)
@@ -175,18 +201,28 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, help="a folder for the databases")
+    parser.add_argument("--curious", action="store_true", help="the other looks at its actions")
     parser.add_argument("--be", nargs=3, help=argparse.SUPPRESS)  # how, port, key
     options = parser.parse_args()
     if options.be:
         manner, port, key = options.be
         if manner == "loud":
             uvloop.run(be_loud(int(port), key))
+        elif manner == "curious":
+            uvloop.run(be_curious(int(port), key))
         else:
             uvloop.run(be_modest(int(port), key, options.quota))
         return
     with TemporaryDirectory() as folder:
-        data = options.data or Path(folder)
-        uvloop.run(run(options.store, data, options.quota, options.seconds, options.rounds))
+        trial = run(
+            options.store,
+            options.data or Path(folder),
+            options.quota,
+            seconds=options.seconds,
+            rounds=options.rounds,
+            is_curious=options.curious,
+        )
+        uvloop.run(trial)
 
 
 if __name__ == "__main__":
