@@ -123,6 +123,15 @@ def test_wrong_usage_is_told_before_anything_is_sent(argv, told, call, service):
     assert service.requests == []
 
 
+def test_a_flag_that_a_command_has_not(call, service):
+    """The usage that is shown is that of the command, which tells what it does."""
+    ended = call("action", "cancel", "some-id", "--tag", "trial")
+    assert ended.code == 2
+    assert ended.err.startswith("usage: duetime action cancel ")
+    assert "unrecognized arguments: --tag trial" in ended.err
+    assert service.requests == []
+
+
 def test_a_dry_run_only_counts(call, service):
     """It needs no yes, because it changes nothing."""
     service.answer = lambda _: (202, envelope(an_action(dry_run=True, changed=0)))

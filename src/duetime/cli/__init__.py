@@ -68,7 +68,9 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the answer is the exit code."""
     try:
-        args = build_parser().parse_args(argv)
+        args, unknown = build_parser().parse_known_args(argv)
+        if unknown:  # it would be told with the usage of all commands, and not of this one
+            args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         code = int(args.run(args))
         sys.stdout.flush()
     except KeyboardInterrupt:

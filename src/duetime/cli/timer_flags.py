@@ -14,7 +14,6 @@ def add_which(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("timer", nargs="?", metavar="ID", help="the timer's id")
     parser.add_argument("--id", dest="timer_id", metavar="KEY", help="your own key, instead of ID")
     parser.add_argument("--group", default=DEFAULT_GROUP, help="the key's group")
-    parser.set_defaults(parser=parser)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
