@@ -219,6 +219,21 @@ async def test_a_create_whose_node_is_killed_right_after_it_was_written(make_api
     creating.cancel()
 
 
+async def test_a_node_that_has_died_is_waited_for_once(quick_api: Api, make_api):
+    """It confirms neither of the two things that every node must, and that is known after one."""
+    api = quick_api
+    await make_group(api)
+    await OtherNode(make_api(api.store)).beat()
+    task = await deleting(api)
+    for _ in range(10):
+        assert not task.done()
+        api.clock.advance(1_000)
+        await settle()
+    for _ in range(3):
+        await looked(api)
+    assert (await task).status == 200
+
+
 async def test_paused_while_it_is_being_deleted(quick_api: Api, make_api):
     """What was acknowledged meanwhile is not undone by a deletion that is refused."""
     api, there = quick_api, make_api(quick_api.store)

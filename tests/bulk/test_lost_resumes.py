@@ -8,8 +8,8 @@ from duetime.errors import Conflict, StoreUnavailable, Unanswered
 from duetime.model import HOLD_FOR
 from duetime.stores import Record
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy import groups as groups_module
 from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.obedience import Watch
 from duetime.testing import FakeClock
 from tests.bulk.desk import Desk, FailingStore, stored, under_way
 from tests.bulk.paused_group import MINUTE, PausedGroup
@@ -170,7 +170,7 @@ async def test_what_a_node_held_that_had_not_heard_of_it(store, clock: FakeClock
     """Timers that were put to sleep after the resume, and created after it, are let go as well."""
     group = await PausedGroup(store, clock, "none").make()
     behind = []
-    real = groups_module.until_all_obey
+    real = Watch.until_all_obey
 
     async def slow(*args: Any) -> bool:
         resumed_at = clock.now()
@@ -184,7 +184,7 @@ async def test_what_a_node_held_that_had_not_heard_of_it(store, clock: FakeClock
         await group.hold(*behind)
         return await real(*args)
 
-    monkeypatch.setattr(groups_module, "until_all_obey", slow)
+    monkeypatch.setattr(Watch, "until_all_obey", slow)
     await group.desk.service.resume_group(OPERATOR, "g")
     await group.desk.work()
     assert await group.outcome() == group.expected()

@@ -18,7 +18,7 @@ from duetime.searching import EVERYTHING
 from duetime.stores import Store
 from duetime.tenancy.caller import SERVICE
 from duetime.tenancy.group import Group
-from duetime.tenancy.obedience import until_all_obey
+from duetime.tenancy.obedience import Watch
 from duetime.tenancy.rules import Rules
 
 FORGOTTEN = Actor(SERVICE)  # who asked was forgotten with the action
@@ -44,7 +44,7 @@ class Beginning:
             return None
         # Whoever resumed it may have died before the others could hear of it: now they do.
         await self._rules.look()
-        await until_all_obey(self._store, self._clock, self._rules.revision)
+        await Watch(self._store, self._clock).until_all_obey(self._rules.revision)
         return begun(action, group, self._clock.now())
 
     async def forgotten(self, under_way: Collection[str]) -> list[Action]:

@@ -16,7 +16,7 @@ from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
 from duetime.tenancy.group_settings import changed
 from duetime.tenancy.newcomers import Newcomers
-from duetime.tenancy.obedience import LONGEST, until_all_make_by, until_all_obey
+from duetime.tenancy.obedience import Watch
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
 from duetime.timer import DEFAULT_GROUP
@@ -256,11 +256,10 @@ class Groups:
         Whoever begins to make one when its node knows of a mark takes that away first. Those that
         had begun before are under way still: they are waited for.
         """
-        give_up_at = self._clock.monotonic() + LONGEST
-        if await self.until_all_know():
+        watch = Watch(self._store, self._clock)
+        if await watch.until_all_obey(self._rules.revision):
             revision = await self._rules.begin_revision(self._rules.tenants)
-            left = give_up_at - self._clock.monotonic()
-            if await until_all_make_by(self._store, self._clock, revision, left):
+            if await watch.until_all_make_by(revision):
                 return
         raise Unavailable(
             "group: not every node has confirmed in time that it knows of the deletion; nothing "
@@ -286,7 +285,7 @@ class Groups:
 
     async def until_all_know(self) -> bool:
         """Wait until every node knows of all that was changed here; False: that takes too long."""
-        return await until_all_obey(self._store, self._clock, self._rules.revision)
+        return await Watch(self._store, self._clock).until_all_obey(self._rules.revision)
 
     # Inside -----------------------------------------------------------------------------------
 

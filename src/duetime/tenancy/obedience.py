@@ -17,28 +17,51 @@ LONGEST = 30.0  # seconds; a node of an older version never gets there
 CRASHED_AFTER = 60_000  # milliseconds after a node that was leaving should have been gone
 
 
-async def until_all_obey(store: Store, clock: Clock, revision: int) -> bool:
-    """Wait until no node can start timers by older rules; False if that takes too long."""
-    return await _until(store, clock, _Watch(lambda about: about.rules >= revision))
+class Watch:
+    """Waits for the nodes, within one time for all that it is asked for.
 
+    One that has died is waited for once: it stands still for whatever comes after that, too.
+    """
 
-async def until_all_make_by(
-    store: Store, clock: Clock, revision: int, longest: float = LONGEST
-) -> bool:
-    """Wait until no node makes anything by older rules of tenants; False if it takes too long."""
-    return await _until(store, clock, _Watch(lambda about: about.makes_by >= revision), longest)
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._give_up_at = clock.monotonic() + LONGEST
+        # Of those that did not obey when they were seen, which version, since when.
+        self._stands: dict[tuple[str, str], tuple[int, float]] = {}
 
+    async def until_all_obey(self, revision: int) -> bool:
+        """Wait until no node can start timers by older rules; False if that takes too long."""
+        return await self._until(lambda about: about.rules >= revision)
 
-async def _until(store: Store, clock: Clock, watch: "_Watch", longest: float = LONGEST) -> bool:
-    began_at = clock.monotonic()
-    while True:
-        asked_at = clock.monotonic()
-        nodes = await _nodes(store, clock)
-        if not watch.is_any_awaited(nodes, asked_at, clock.monotonic()):
-            return True
-        if asked_at - began_at >= longest:
+    async def until_all_make_by(self, revision: int) -> bool:
+        """Wait until no node makes anything by older rules of tenants; False: it takes too long."""
+        return await self._until(lambda about: about.makes_by >= revision)
+
+    async def _until(self, obeys: Callable[[NodeRecord], bool]) -> bool:
+        while True:
+            asked_at = self._clock.monotonic()
+            nodes = await _nodes(self._store, self._clock)
+            seen_at = self._clock.monotonic()
+            awaited = [self._is_awaited(each, obeys, asked_at, seen_at) for each in nodes]
+            if not any(awaited):
+                return True
+            if asked_at >= self._give_up_at:
+                return False
+            await sleep(self._clock, LOOK_EVERY)
+
+    def _is_awaited(
+        self, record: Record, obeys: Callable[[NodeRecord], bool], asked_at: float, seen_at: float
+    ) -> bool:
+        about = read_record(record.data)
+        if obeys(about):
             return False
-        await sleep(clock, LOOK_EVERY)
+        place = record.kind, record.name
+        version, since = self._stands.get(place, (-1, 0.0))
+        if version != record.version:
+            self._stands[place] = record.version, seen_at
+            return True
+        return asked_at - since < about.ttl / 1000  # then its lease has ended
 
 
 async def do_all_obey(store: Store, clock: Clock, revision: int) -> bool:
@@ -62,29 +85,6 @@ async def _nodes(store: Store, clock: Clock) -> list[Record]:
         if not _has_crashed(read_record(record.data), clock.now())
     ]
     return [*nodes, *leaving]
-
-
-class _Watch:
-    """What was seen of the nodes that do not obey yet."""
-
-    def __init__(self, obeys: Callable[[NodeRecord], bool]) -> None:
-        self._obeys = obeys
-        self._stands: dict[tuple[str, str], tuple[int, float]] = {}  # which version, since when
-
-    def is_any_awaited(self, records: list[Record], asked_at: float, seen_at: float) -> bool:
-        awaited = [self._is_awaited(record, asked_at, seen_at) for record in records]
-        return any(awaited)
-
-    def _is_awaited(self, record: Record, asked_at: float, seen_at: float) -> bool:
-        about = read_record(record.data)
-        if self._obeys(about):
-            return False
-        place = record.kind, record.name
-        version, since = self._stands.get(place, (-1, 0.0))
-        if version != record.version:
-            self._stands[place] = record.version, seen_at
-            return True
-        return asked_at - since < about.ttl / 1000  # then its lease has ended
 
 
 def _has_crashed(about: NodeRecord, now: int) -> bool:

@@ -13,7 +13,7 @@ from duetime.stores import Store
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
-from duetime.tenancy.obedience import until_all_make_by
+from duetime.tenancy.obedience import Watch
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Kept, Rules
@@ -125,7 +125,7 @@ class Tenants:
         """Decide that a marked tenant is gone; or take the mark back, and say why."""
         try:
             revision = self._rules.tenants.revision
-            if not await until_all_make_by(self._store, self._clock, revision):
+            if not await Watch(self._store, self._clock).until_all_make_by(revision):
                 raise Unavailable(
                     "tenant: not every node has confirmed in time that it makes nothing more for "
                     "it; nothing was deleted, try again"
