@@ -37,11 +37,12 @@ _Entry: TypeAlias = tuple[Item, asyncio.Future[Answer], int, float]
 class _UnderWay:
     """A write, and who waits for it."""
 
-    __slots__ = ("since", "waiters")
+    __slots__ = ("ended", "since", "waiters")
 
     def __init__(self, since: float, waiters: Sequence[asyncio.Future[Any]]) -> None:
         self.since = since
         self.waiters = waiters
+        self.ended: asyncio.Future[None] | None = None  # for those who did not wait for it
 
 
 class Batcher(Generic[Item, Answer]):
@@ -129,6 +130,8 @@ class Batcher(Generic[Item, Answer]):
         finally:
             del self._under_way[under_way]
             room.leave()
+            if under_way.ended is not None:
+                under_way.ended.set_result(None)
 
     def _give_up(self) -> None:
         """Tell the callers of writes that take too long, and look again when the next will have."""
@@ -138,7 +141,9 @@ class Batcher(Generic[Item, Answer]):
             if (pause := under_way.since + LONGEST_WRITE - now) > 0:
                 self._write_alarm = self._clock.alarm(pause, self._give_up)
                 return
-            _fail(under_way.waiters, _unanswered())
+            if under_way.ended is None:
+                under_way.ended = asyncio.get_running_loop().create_future()
+                _fail(under_way.waiters, _unanswered(under_way.ended))
 
     def _refuse_waiting(self) -> None:
         """Take out those that have waited too long, and look again when the next will have."""
@@ -178,9 +183,9 @@ def _fail(waiters: Sequence[asyncio.Future[Answer]], error: BaseException) -> No
             waiter.set_exception(error)
 
 
-def _unanswered() -> Unanswered:
+def _unanswered(ended: asyncio.Future[None]) -> Unanswered:
     why = not_known(f"no answer within {LONGEST_WRITE:.0f} s")
-    return Unanswered(why, told=why)
+    return Unanswered(why, told=why, ended=ended)
 
 
 def _not_begun() -> Unavailable:

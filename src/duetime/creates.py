@@ -24,6 +24,7 @@ from duetime.errors import (
     TooManyRequests,
     Unavailable,
 )
+from duetime.latecomers import Latecomers
 from duetime.ledger import Ledger
 from duetime.requests import CreateTimer
 from duetime.tenancy.caller import Caller
@@ -79,6 +80,7 @@ class Creates:
         meter: Meter,
         brake: Brake,
         audit: Audit,
+        latecomers: Latecomers,
         notice: Callable[[Timer], None],
     ) -> None:
         self._ledger = ledger
@@ -88,6 +90,7 @@ class Creates:
         self._meter = meter
         self._brake = brake
         self._audit = audit
+        self._latecomers = latecomers
         self._notice = notice
 
     async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
@@ -140,8 +143,9 @@ class Creates:
         answers, timers = batch.answers, list(batch.drafts.values())
         try:
             stored = await self._ledger.insert_many(timers, room)
-        except BaseException:
+        except BaseException as error:
             self._meter.withdraw(*timers)
+            self._latecomers.heed(error, caller, *timers)
             raise
         for place, timer, existing in zip(batch.drafts, timers, stored, strict=True):
             answers[place] = self._created(timer, existing)
@@ -171,8 +175,9 @@ class Creates:
                 self._meter.withdraw(timer)
                 return None
             answer = self._created(timer, await self._ledger.insert(timer))
-        except BaseException:
+        except BaseException as error:
             self._meter.withdraw(timer)  # it may be there all the same: the next count will tell
+            self._latecomers.heed(error, caller, timer)
             raise
         if isinstance(answer, tuple) and answer[1]:
             await self._groups.make_anew(caller, timer.group)

@@ -22,6 +22,8 @@
 Losing a race is not an error: a store answers ``False`` and its caller looks again.
 """
 
+import asyncio
+
 
 def not_known(why: str) -> str:
     """What to say of a change of which nobody knows whether it was made."""
@@ -125,6 +127,12 @@ class StoreUnavailable(StoreError):
 
 class Unanswered(StoreUnavailable):
     """A write has not answered in time and may still land: a re-read proves nothing."""
+
+    def __init__(
+        self, message: str, *, told: str = _NOT_TOLD, ended: asyncio.Future[None] | None = None
+    ) -> None:
+        super().__init__(message, told=told)
+        self.ended = ended  # done when it is over, whatever came of it; None: nobody will know
 
 
 class Unavailable(StoreError):

@@ -263,11 +263,14 @@ def update(timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis) -> Time
     check("update", timer)
     if execute_at == timer.execute_at and spec.callback == timer.spec.callback:
         return _changed(timer, now, spec=spec)
+    # A retry with another callback is due now, and not when it was first tried: if its group is
+    # paused, it fell due meanwhile.
+    due_at = max(execute_at, now) if timer.progress.attempt else execute_at
     return _changed(
         timer,
         now,
         execute_at=execute_at,
-        wake_at=None if timer.status is Status.PAUSED else execute_at,
+        wake_at=None if timer.status is Status.PAUSED else due_at,
         spec=spec,
         progress=_fresh_progress(timer),
     )

@@ -28,8 +28,10 @@ from duetime.errors import (
     NotFound,
     PreconditionFailed,
     StoreError,
+    Unanswered,
     Unavailable,
 )
+from duetime.latecomers import Latecomers
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
 from duetime.listing import Lists
@@ -129,6 +131,7 @@ class Service:
         )
         self._group_actions = GroupActions(store, clock, self.groups, self.actions)
         self._brake = Brake(clock, _no_lag if engine is None else engine.lag)
+        self._latecomers = Latecomers(self._ledger, self.groups)
         self._creates = Creates(
             self._ledger,
             clock,
@@ -137,6 +140,7 @@ class Service:
             meter=self.meter,
             brake=self._brake,
             audit=self.audit,
+            latecomers=self._latecomers,
             notice=self._notice,
         )
         self.usages = Usages(self.rules, self.meter)
@@ -189,6 +193,9 @@ class Service:
                 if missing is not None and not await self.groups.make(caller, missing):
                     continue
                 is_replaced = await self._apply(Change(old, new))
+            except Unanswered as doubt:
+                self._latecomers.heed(doubt, caller, new)
+                raise
             finally:
                 if old.status in FINISHED:  # it counts as changed by now, or was not
                     self.meter.withdraw(new)

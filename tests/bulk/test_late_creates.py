@@ -12,7 +12,9 @@ import msgspec
 import pytest
 
 from duetime import model
+from duetime.batcher import LONGEST_WRITE
 from duetime.bulk.emptying import LONGEST
+from duetime.errors import Unanswered
 from duetime.nodes import NODE_KIND, NodeRecord
 from duetime.requests import CreateTimer
 from duetime.service import Service
@@ -20,7 +22,7 @@ from duetime.stores import Change, Insert, Query, Record
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.tenancy.requests import PutGroup
-from duetime.testing import FakeClock, RecordingSender
+from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from duetime.timer import Status, Timer
 from tests.bulk.desk import Desk, counts, put_timers, stored
 from tests.factories import insert, make_timer
@@ -265,6 +267,34 @@ async def test_written_when_all_is_over(
     [after] = await stored(store, [late])
     assert after.status is Status.PENDING
     assert await group_names(store, clock) == ["default", "g"]
+
+
+@pytest.mark.parametrize("lands", [True, False])
+@pytest.mark.parametrize("way", [create, create_many])
+async def test_given_up_on_when_all_is_over(
+    clock: FakeClock, way: Callable[[Desk], Awaitable[Timer]], *, lands: bool
+):
+    """A write that nobody waits for any more makes the group anew, if it lands."""
+    store = MemoryStore()
+    await made(store, clock)
+    gate = Gate(store)
+    slow = Desk(gate, clock)
+    await slow.service.rules.look()
+    creating = asyncio.ensure_future(way(slow))
+    await gate.has_begun.wait()
+    clock.advance(round(1000 * LONGEST_WRITE))
+    with pytest.raises(Unanswered):
+        await creating
+    desk = Desk(store, clock)
+    await desk.service.delete_group(OPERATOR, "g", cancel=True)
+    await desk.work()
+    await slow.service.rules.look()
+    if not lands:
+        gate.store = FlakyStore(store)
+        gate.store.failing = "before"
+    gate.may_end.set()
+    await settle()
+    assert await group_names(store, clock) == (["default", "g"] if lands else ["default"])
 
 
 async def test_a_key_that_is_given_new_content_when_all_is_over(clock: FakeClock):

@@ -4,6 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from duetime import model
+from duetime.bulk import verbs
+from duetime.errors import InvalidRequest
 from duetime.retry import RetryPolicy
 from duetime.stores import Change
 from duetime.timer import Kind, Outcome, Status, Timer
@@ -120,6 +122,15 @@ async def test_a_shift_of_a_retry_ends_at_its_deadline(desk: Desk):
     assert counts(done) == (1, 0, 0, 1)
     assert done.tally.examples[0].error.startswith("by: leads beyond its deadline")
     assert await stored(desk.store, [retry]) == [retry]
+
+
+def test_a_shift_of_a_paused_retry_ends_there_too():
+    """Its execute_at moves, since it has no other time; its deadline stays."""
+    now = 1_750_000_000_000
+    retry = failed_once(now)
+    paused = model.pause(replace(retry, spec=replace(retry.spec, deadline=4 * HOUR)), now)
+    with pytest.raises(InvalidRequest, match="deadline"):
+        verbs.shift(paused, now, 5 * HOUR)
 
 
 async def test_an_update_of_tags_fires_no_retry(desk: Desk):

@@ -32,7 +32,7 @@ async def resume(node: Node, *others: Node, name: str = "default") -> bool:
 
 
 async def while_beating(call, *nodes: Node) -> bool:
-    asked = asyncio.create_task(call)
+    asked = asyncio.ensure_future(call)
     while not asked.done():
         await settle()
         for node in nodes:
@@ -226,6 +226,54 @@ async def test_a_pause_that_failed_half_way_holds_when_it_is_repeated(node, stor
         await node.engine.members.step()
         await node.turn()
     assert node.sent == []
+
+
+def deaf_to_revisions(node: Node) -> None:
+    """Let a node fail to tell the others of what it has written."""
+    real = node.store.put_record
+
+    async def failing(old, new):
+        if new is not None and new.kind == REVISIONS:
+            raise StoreUnavailable("as told")
+        return await real(old, new)
+
+    node.store.put_record = failing
+
+
+async def test_a_pause_of_which_nobody_heard_is_told_when_it_is_repeated(pair, clock):
+    """It is there already, but that is no proof that the other node knows of it."""
+    a, b = pair
+    await create_for(b, a, delay="1s")
+    await b.engine.reader.step()
+    deaf_to_revisions(a)
+    with pytest.raises(StoreUnavailable):
+        await a.service.groups.pause(OPERATOR, "default")
+    del a.store.put_record
+    again = asyncio.create_task(a.service.groups.pause(OPERATOR, "default"))
+    await settle(200)
+    assert not again.done()
+    assert await while_beating(again, a, b)
+    clock.advance(1_500)
+    await b.turn()
+    assert b.sent == []
+
+
+async def test_a_pause_by_a_node_that_died_before_it_told_anybody(pair, clock):
+    """One node has read it, and both name the same revision: so a repeat begins another one."""
+    a, b = pair
+    dying = Node(FlakyStore(a.store.store), clock, "c")
+    await create_for(b, a, delay="10s")
+    await b.engine.reader.step()
+    await b.service.groups.put(OPERATOR, "x", PutGroup())
+    deaf_to_revisions(dying)
+    with pytest.raises(StoreUnavailable):
+        await dying.service.groups.pause(OPERATOR, "default")
+    await a.engine.members.step()
+    await b.engine.members.step()
+    assert await pause(a, b)
+    clock.advance(10_500)
+    await b.turn()
+    assert b.sent == []
 
 
 async def test_what_is_claimed_and_not_yet_sent_stays(node, clock):

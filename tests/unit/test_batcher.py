@@ -194,7 +194,7 @@ async def test_what_waits_too_long_is_refused():
 
 
 async def test_a_write_that_does_not_answer_is_unknown():
-    """Its callers are told so in time; it keeps its room until it has ended."""
+    """Its callers are told so in time; it keeps its room until it has ended, as they can see."""
     writing, clock = Writing(), FakeClock()
     batcher = batching(writing, clock, Marks(1, 1000, 1, 1000))
     [first] = await submitted(batcher, 1)
@@ -202,13 +202,15 @@ async def test_a_write_that_does_not_answer_is_unknown():
     clock.advance(int(LONGEST_WRITE * 1000) - 4_000)
     [second] = await submitted(batcher, 2)
     clock.advance(4_000)
-    with pytest.raises(Unanswered, match="not known whether the change was made"):
+    with pytest.raises(Unanswered, match="not known whether the change was made") as given_up:
         await first
     await asyncio.sleep(0)
     assert writing.batches == [[1]]  # there is still no room for the second
+    assert not given_up.value.ended.done()
     writing.gate.release(), writing.gate.release()
     assert await second == "2"
     assert writing.batches == [[1], [2]]
+    assert given_up.value.ended.done()
 
 
 async def test_each_write_has_its_own_time():

@@ -321,6 +321,8 @@ def test_update_of_the_callback_of_a_retry():
     spec = replace(retry.spec, callback=HttpCallback(url="https://example.com/other"))
     changed = model.update(retry, NOW, spec=spec, execute_at=retry.execute_at)
     assert (changed.wake_at, changed.progress) == (NOW, Progress(occurrence=2))
+    later = model.update(model.hold(retry, LATER), LATER, spec=spec, execute_at=retry.execute_at)
+    assert model.hold(later, LATER).progress.held_since == LATER  # it fell due just now
 
 
 @pytest.mark.parametrize(("by", "after"), [(1000, 3000), (-500, 1500), (-2000, 0), (-3000, 0)])

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreUnavailable, Unanswered
 from duetime.stores import Record
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.group import Group
@@ -163,6 +163,23 @@ async def test_what_is_being_made_goes_by_the_tenants_as_they_were(store, clock)
             with rules.making():
                 assert rules.makes_by() == before
         assert rules.makes_by() == before
+    assert rules.makes_by() == rules.tenants.revision > before
+
+
+async def test_what_may_still_land_is_being_made(store, clock):
+    """Also when nobody waits for it any more; but not if nobody will know what came of it."""
+    rules = Rules(store, clock)
+    await rules.look()
+    before = rules.makes_by()
+    ended = asyncio.get_running_loop().create_future()
+    for doubt in (Unanswered("slow"), Unanswered("slower", ended=ended)):
+        with pytest.raises(Unanswered), rules.making():
+            raise doubt
+    acme = Tenant(name="acme", created_at=NOW, updated_at=NOW)
+    assert await rules.put(rules.tenants, "acme", None, acme)
+    assert rules.makes_by() == before
+    ended.set_result(None)
+    await asyncio.sleep(0)
     assert rules.makes_by() == rules.tenants.revision > before
 
 

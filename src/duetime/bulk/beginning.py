@@ -43,8 +43,8 @@ class Beginning:
         if group is None:
             return None
         # Whoever resumed it may have died before the others could hear of it: now they do.
-        await self._rules.look()
-        await Watch(self._store, self._clock).until_all_obey(self._rules.revision)
+        revision = await self._rules.begin_revision(self._rules.groups)
+        await Watch(self._store, self._clock).until_all_obey(revision)
         return begun(action, group, self._clock.now())
 
     async def forgotten(self, under_way: Collection[str]) -> list[Action]:

@@ -98,7 +98,8 @@ class Conclusion:
         for _ in range(MOST_TRIES):
             try:
                 await self._groups.delete(action.caller, name, created_at=created_at)
-            except NotFound:  # it is gone already
+            except NotFound:  # it is gone already, of which not all may have heard
+                await self._rules.begin_revision(self._rules.groups)
                 return None
             except Conflict:  # somebody else has changed it
                 continue

@@ -43,7 +43,8 @@ def shift(timer: Timer, now: Millis, by: Millis) -> Timer:
     at = shifted.execute_at if shifted.wake_at is None else shifted.wake_at
     if at > LATEST:
         raise InvalidRequest("by: leads beyond the year 9999")
-    if by > 0 and model.is_too_late(shifted, at):
+    # The deadline of a retry stays where it is, also if it is paused and its time moves.
+    if by > 0 and model.is_too_late(timer if timer.progress.attempt else shifted, at):
         raise InvalidRequest("by: leads beyond its deadline, which counts from execute_at")
     return shifted
 

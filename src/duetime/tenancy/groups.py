@@ -115,6 +115,10 @@ class Groups:
         found = self._rules.group(caller.tenant, name)
         return found is not None and _gives_the_same(found, missing)
 
+    def is_there(self, tenant: str, name: str) -> bool:
+        """Tell whether this node knows of a group that was not deleted."""
+        return name == DEFAULT_GROUP or self._rules.group(tenant, name) is not None
+
     async def make_anew(self, caller: Caller, name: str) -> None:
         """Make a group anew that was deleted while a timer of it was being written.
 
@@ -122,7 +126,7 @@ class Groups:
         waits until every node knows, and cancels what was written before that. The group was there
         when its timer was let in, so this one is not refused.
         """
-        while name != DEFAULT_GROUP and self._rules.group(caller.tenant, name) is None:
+        while not self.is_there(caller.tenant, name):
             await self._rules.look()
             kept = self._kept(caller, name)
             if kept is not None and kept.document.deleted_at is None:
@@ -187,7 +191,10 @@ class Groups:
         Also tells whether all nodes are known to obey. Until then one may still start timers.
         """
         group = await self.get(caller, name)
-        if not group.is_paused:
+        if group.is_paused:
+            # Whoever paused it may have failed before the others could hear of it.
+            await self._rules.begin_revision(self._rules.groups)
+        else:
             if group.resuming is not None:
                 raise Conflict("group: it is being resumed just now; try again in a moment")
             now = self._clock.now()

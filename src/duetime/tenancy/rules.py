@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from duetime.clock import Clock
-from duetime.errors import StoreError
+from duetime.errors import StoreError, Unanswered
 from duetime.stores import News, Record, Store
 from duetime.tenancy import api_key, group, tenant
 from duetime.tenancy.api_key import ApiKey
@@ -114,15 +114,28 @@ class Rules:
 
     @contextmanager
     def making(self) -> Iterator[None]:
-        """Make something by the tenants as they are now, whatever becomes of them meanwhile."""
+        """Make something by the tenants as they are now, whatever becomes of them meanwhile.
+
+        A write that nobody waits for any more counts as long as it may still land.
+        """
         revision = self.tenants.revision
         self._makings[revision] = self._makings.get(revision, 0) + 1
+        under_way: asyncio.Future[None] | None = None
         try:
             yield
+        except Unanswered as error:
+            under_way = error.ended
+            raise
         finally:
-            self._makings[revision] -= 1
-            if not self._makings[revision]:
-                del self._makings[revision]
+            if under_way is None:
+                self._end_making(revision)
+            else:
+                under_way.add_done_callback(lambda _: self._end_making(revision))
+
+    def _end_making(self, revision: int) -> None:
+        self._makings[revision] -= 1
+        if not self._makings[revision]:
+            del self._makings[revision]
 
     def makes_by(self) -> int:
         """The revision of the tenants that all goes by which this node is making, or will make."""
