@@ -1,5 +1,6 @@
 """Keys that end: rotated, expired, dropped or revoked, on one node or on several."""
 
+import asyncio
 import json
 
 import msgspec
@@ -228,6 +229,41 @@ async def test_a_key_that_is_revoked_while_it_is_rotated_stays_so(make_api):
     for each in (api, other):
         assert (await each.call("GET", "/timers", key=key)).status == 401
         assert [one["id"] == kept["id"] for one in (await each.get(KEYS)).data["keys"]] == [False]
+
+
+async def test_a_key_that_is_revoked_before_its_rotation_begins_to_write(make_api):
+    """What the rotation has read of it is not written over what it has become."""
+    store = FlakyStore(MemoryStore())
+    api, other = make_api(store), make_api(store)
+    key = await api.make_key("acme")
+    [kept] = (await api.get(KEYS)).data["keys"]
+    staying = api.service.tenants.staying
+
+    async def meanwhile(*args):
+        api.service.tenants.staying = staying
+        real = other.service.rules.put
+
+        async def first_step_only(shelf, name, old, new):
+            if new is None:  # the second one is slow
+                other.service.rules.put = real
+                rotated.set()
+                await has_rotated.wait()
+            return await real(shelf, name, old, new)
+
+        other.service.rules.put = first_step_only
+        revoking.append(asyncio.create_task(other.delete(f"{KEYS}/{kept['id']}")))
+        await rotated.wait()
+        await api.service.rules.look()
+        return await staying(*args)
+
+    rotated, has_rotated, revoking = asyncio.Event(), asyncio.Event(), []
+    api.service.tenants.staying = meanwhile
+    await api.post(f"{KEYS}/{kept['id']}/rotate")
+    has_rotated.set()
+    assert (await revoking[0]).status == 200
+    for each in (api, other):
+        await each.service.rules.look()
+        assert (await each.call("GET", "/timers", key=key)).status == 401
 
 
 @pytest.mark.parametrize(("meddling", "status"), [("rotate", 200), ("revoke", 404)])

@@ -80,6 +80,7 @@ class ApiKeys:
     ) -> tuple[ApiKey, str]:
         """Make another key that is good for the same; the old one ends after a while."""
         old = await self._find(caller, tenant, id_)
+        kept = self._rules.keys.kept(id_)  # this one and no later one: it may be revoked by then
         now = self._clock.now()
         ends_at = now + to_millis(body.valid_for, "valid_for")
         await self._tenants.staying(caller, tenant)
@@ -88,7 +89,6 @@ class ApiKeys:
         end = old.end_without_rotation
         if caller.key != old.id:  # who rotates itself lasts as long as it was to last
             self._check_end(caller, end, "key")
-        kept = self._rules.keys.kept(old.id)
         made = await self._make(
             caller,
             "key.rotate",
@@ -120,7 +120,7 @@ class ApiKeys:
                 break
         await self._note(caller, "key.revoke", key)
         await self._uses.forget(tenant, id_)
-        if (kept := rules.keys.kept(id_)) is not None:
+        while (kept := rules.keys.kept(id_)) is not None:
             await rules.put(rules.keys, id_, kept, None)
 
     async def _make(
