@@ -48,7 +48,7 @@ from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.usage import Usages
 from duetime.tenancy.uses import Uses
-from duetime.timer import FINISHED, Attempt, Status, Timer
+from duetime.timer import Attempt, Status, Timer
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
@@ -197,8 +197,8 @@ class Service:
                 self._latecomers.heed(doubt, caller, new)
                 raise
             finally:
-                if old.status in FINISHED:  # it counts as changed by now, or was not
-                    self.meter.withdraw(new)
+                # If it had a place: it counts as changed by now, or was not.
+                self.meter.withdraw(new)
             if is_replaced:
                 await self.groups.make_anew(caller, body.group)
                 await self._note(caller, "timer.replace", new)
@@ -328,9 +328,10 @@ class Service:
         raise _keeps_changing()
 
     async def _apply(self, change: Change) -> bool:
+        since = self.clock.monotonic()
         won = await self._ledger.apply(change)
         if won:
-            self.meter.changed(change.old, change.new)
+            self.meter.changed(change.old, change.new, since)
             self._notice(change.new)
         return won
 

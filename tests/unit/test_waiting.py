@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.clock import sleep
 from duetime.errors import StoreUnavailable, TooManyRequests, Unavailable
 from duetime.tenancy.quotas import Quotas
 from duetime.tenancy.waiting import COUNT_EVERY, LONGEST_COUNT, MOST_TOLD
+from duetime.timer import Status
 from tests.factories import completed, insert, make_timer
 from tests.unit.meters import Cluster
 from tests.waiting import settle
@@ -175,15 +177,15 @@ async def test_what_is_told_for_the_first_time_may_be_old():
     for meter in (first, second):
         meter._rules.limited = dict.fromkeys(names, Quotas(pending=1_000))
     for name in names:
-        first._waiting.grow(name, 900)
+        first._waiting.grow(name, 900, 0.0)
     cluster.beat()
     await first.step()
     await second.step()
     untold = next(name for name in names if name not in first.growth())
-    first._waiting.grow(untold, 5)
+    first._waiting.grow(untold, 5, 0.0)
     cluster.beat()
     assert cluster.believed("n1", untold) == 0
-    first._waiting.grow(untold, 7)
+    first._waiting.grow(untold, 7, 0.0)
     cluster.beat()
     assert cluster.believed("n1", untold) == 7
 
@@ -193,7 +195,7 @@ async def test_a_newcomer_does_not_add_what_went_before_it(grown):
     """It counts before it has heard of anybody, and others have been there for long."""
     cluster = Cluster(1, pending=100)
     await insert(cluster.store, *(make_timer() for _ in range(90)))
-    cluster.meters["n0"]._waiting.grow("default", grown)
+    cluster.meters["n0"]._waiting.grow("default", grown, 0.0)
     await cluster.add("n1", pending=100).step()
     cluster.beat()
     assert cluster.believed("n1") == 90
@@ -282,6 +284,63 @@ async def test_what_is_not_made_after_all_is_not_missed_by_a_count():
     assert cluster.believed("n0") == 50
 
 
+async def test_what_ends_as_it_is_counted_is_taken_off_once():
+    """By the count, and not again when it is noted; what ends after that makes room at once."""
+    cluster = Cluster(1, pending=100)
+    [meter] = cluster.meters.values()
+    timers = [make_timer() for _ in range(100)]
+    await insert(cluster.store, *timers[10:])  # ten have ended, and nobody knows that yet
+    began_at = cluster.clock.monotonic()
+    cluster.clock.advance(500)
+    await meter.step()
+    for timer in timers[:10]:
+        meter.changed(timer, replace(timer, status=Status.CANCELED), began_at)
+    assert cluster.believed("n0") == 90
+    meter.ended(completed(timers[10]))  # when that was written, nobody says
+    assert cluster.believed("n0") == 90
+    cluster.clock.advance(1_001)
+    meter.ended(completed(timers[11]))
+    assert cluster.believed("n0") == 89
+    now = cluster.clock.monotonic()
+    meter.changed(timers[12], replace(timers[12], status=Status.CANCELED), now)
+    assert cluster.believed("n0") == 88
+
+
+async def test_what_ends_while_it_is_counted():
+    """It may be in the count or not: it is taken off with the next one."""
+    cluster = Cluster(1, pending=10)
+    [meter] = cluster.meters.values()
+    timers = [make_timer() for _ in range(5)]
+    await insert(cluster.store, *timers)
+    real = cluster.store.store.count
+
+    async def meanwhile(tenant):
+        await cluster.store.remove(timers[:2])
+        for timer in timers[:2]:
+            meter.changed(timer, replace(timer, status=Status.CANCELED), cluster.clock.monotonic())
+        return await real(tenant)
+
+    cluster.store.store.count = meanwhile
+    await meter.step()
+    assert cluster.believed("n0") == 3
+
+
+async def test_who_had_no_place_gives_none_back():
+    """Timers that were on their way when the limit was set leave those alone that came after."""
+    cluster = Cluster(1)
+    [meter] = cluster.meters.values()
+    meter._rules.limited = {"default": Quotas(payload_bytes=100_000)}
+    before = [make_timer() for _ in range(5)]
+    for timer in before:
+        await meter.admit(timer)
+    meter._rules.limited = {"default": Quotas(pending=5)}
+    for _ in range(5):
+        await meter.admit(make_timer())
+    meter.withdraw(*before)
+    with pytest.raises(TooManyRequests):
+        await meter.admit(make_timer())
+
+
 async def test_a_place_is_given_back_once():
     """Also if its limit came or went while the timer was written."""
     cluster = Cluster(1, pending=5)
@@ -293,7 +352,7 @@ async def test_a_place_is_given_back_once():
     meter.withdraw(timers[0])
     meter._rules.limited = limited
     meter.made(timers[1])
-    assert meter._waiting._places == {}
+    assert (meter._waiting._places, meter._waiting._taken) == ({}, {})
 
 
 async def test_before_it_is_counted_nobody_is_let_in():
@@ -338,66 +397,20 @@ async def test_a_slow_count():
     assert cluster.store.calls == ["insert", "count"]
 
 
-async def test_a_refusal_without_a_newer_count():
+@pytest.mark.parametrize("failure", [StoreUnavailable("no"), ValueError("an unreadable row")])
+async def test_a_refusal_without_a_newer_count(failure):
     """If it cannot be counted anew, what was known before decides."""
     cluster = Cluster(1, pending=1)
     await insert(cluster.store, make_timer())
     assert await cluster.admitted("n0", 1) == 0
     cluster.clock.advance(1_000)
-    cluster.store.failing = "before"
+
+    async def failing(tenant):
+        raise failure
+
+    cluster.store.store.count = failing
     with pytest.raises(TooManyRequests):
         await cluster.meters["n0"].admit(make_timer())
-
-
-async def test_a_tenant_that_cannot_be_counted_does_not_stop_the_others():
-    """All others are, and as seldom as ever; then it is told."""
-    cluster = Cluster(1)
-    [meter] = cluster.meters.values()
-    meter._rules.limited = dict.fromkeys("abcd", Quotas(pending=10))
-    real, counted = cluster.store.store.count, []
-
-    async def count(tenant):
-        counted.append(tenant)
-        if tenant == "c":
-            raise StoreUnavailable("too many")
-        return await real(tenant)
-
-    cluster.store.store.count = count
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            await meter.step()
-        await meter.step()
-        assert sorted(counted) == ["a", "b", "c", "d"]
-        counted.clear()
-        cluster.clock.advance(10_000)
-
-
-async def test_slow_counts_follow_each_other():
-    """The next one begins when the last has ended, though nobody waits for it in one step."""
-    cluster = Cluster(1)
-    [meter] = cluster.meters.values()
-    meter._rules.limited = dict.fromkeys("ab", Quotas(pending=10))
-    real = cluster.store.store.count
-
-    async def slow(tenant):
-        await sleep(cluster.clock, 30)
-        return await real(tenant)
-
-    cluster.store.store.count = slow
-
-    async def run():
-        while True:
-            await sleep(cluster.clock, await meter.step())
-
-    running = asyncio.create_task(run())
-    counts = []
-    for _ in range(62):
-        await settle()
-        counts.append(len(cluster.store.calls))
-        cluster.clock.advance(1_000)
-    running.cancel()
-    assert (counts[1], counts[29], counts[31], counts[61]) == (1, 1, 2, 2)
-    assert meter._waiting._counted.keys() == {"a", "b"}
 
 
 async def test_who_asks_again_and_again_is_told_the_same():

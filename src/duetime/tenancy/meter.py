@@ -27,6 +27,9 @@ from duetime.timer import FINISHED, Timer
 # begin; the rest goes by what is asked of each.
 EVEN_PART = 0.1
 
+# Seconds that the write of what has ended took at most, where nobody says when it began.
+LONGEST_END = 1.0
+
 # Who is refused so many times in a second gets the next answers so many seconds late, or up to
 # twice that: whoever asks again as soon as they are refused would else keep a node busy with it.
 MOST_REFUSALS = 10
@@ -90,21 +93,20 @@ class Meter:
             await self._waiting.check(most)
         # From here on nothing is waited for: what was free a moment ago still is.
         self._take(limits)
-        for name, _ in most:
-            self._waiting.take_place(name)
+        if most:
+            self._waiting.take_places(timer, [name for name, _ in most])
 
     def made(self, timer: Timer) -> None:
         """Note that a timer that was let in is written."""
         if self._rules.limited:
-            self._grow(timer, 1)
+            self._grow(timer, 1, self._clock.monotonic())
         self.withdraw(timer)
 
     def withdraw(self, *timers: Timer) -> None:
         """Give back the places of timers: they were there, or something failed, or is done."""
         if self._waiting.has_places:
             for timer in timers:
-                for name in (timer.tenant, name_of(timer.tenant, timer.group)):
-                    self._waiting.leave_place(name)
+                self._waiting.leave_places(timer)
 
     def _take(self, limits: list[tuple[str, Quotas]]) -> None:
         now = self._clock.monotonic()
@@ -123,10 +125,10 @@ class Meter:
 
     # As timers come and go --------------------------------------------------------------------
 
-    def changed(self, old: Timer, new: Timer) -> None:
-        """Note that a timer has changed: one more waits, or one less, or as many as before."""
+    def changed(self, old: Timer, new: Timer, since: float | None = None) -> None:
+        """Note that a timer has changed, by a write that was begun then: as many wait, or not."""
         if self._rules.limited:
-            self._grow(new, (new.status not in FINISHED) - (old.status not in FINISHED))
+            self._grow(new, (new.status not in FINISHED) - (old.status not in FINISHED), since)
 
     def ended(self, timer: Timer) -> None:
         """Note that an attempt has ended, and perhaps its timer.
@@ -141,10 +143,12 @@ class Meter:
         if self._rules.limited and timer.status not in FINISHED:
             self._grow(timer, -1)
 
-    def _grow(self, timer: Timer, by: int) -> None:
+    def _grow(self, timer: Timer, by: int, since: float | None = None) -> None:
         for name, quotas in self._limits(timer.tenant, timer.group) if by else ():
             if quotas.pending is not None:
-                self._waiting.grow(name, by)
+                if since is None:
+                    since = self._clock.monotonic() - LONGEST_END
+                self._waiting.grow(name, by, since)
 
     # What nodes tell each other ---------------------------------------------------------------
 

@@ -7,16 +7,20 @@ place meanwhile: it counts here, but nobody else is told of it, since nothing ma
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from heapq import nlargest
 from typing import NamedTuple
 
+import msgspec
+
 from duetime.clock import Clock, Millis, time_limit
-from duetime.errors import StoreError, StoreUnavailable, TooManyRequests, Unavailable
+from duetime.errors import StoreUnavailable, TooManyRequests, Unavailable
 from duetime.nodes import NodeRecord
 from duetime.stores import Store
 from duetime.tenancy.quotas import UNLIMITED, Quotas, tenant_in, whose
 from duetime.tenancy.rules import Rules
-from duetime.timer import FINISHED
+from duetime.timer import FINISHED, Timer
 
 # Timers are counted anew after so many seconds, and not before so many times what counting took.
 COUNT_EVERY = 10.0
@@ -28,8 +32,10 @@ SOONEST_REST = 20  # where somebody waits for it: who would be refused else, or 
 MOST_TOLD = 100
 
 LONGEST_COUNT = 20.0  # seconds that anybody waits for a count
-LOOK_AGAIN = 1.0  # seconds after which it is asked for again
+LOOK_AGAIN = 1.0  # seconds after which a round waits on for it ...
+MOST_LOOKS = 3  # ... and so many times, before it goes on with the next tenant
 NEXT_LOOK = 5.0  # seconds after which timers that wait may have become fewer
+
 
 _THIS = ""  # this node, among those that grow
 
@@ -39,16 +45,18 @@ class Tally(NamedTuple):
 
     groups: dict[str, dict[str, int]]
     counted_at: Millis
+    took: float
     fresh_until: float
 
 
-class Counted(NamedTuple):
+class Counted(msgspec.Struct):
     """How many timers waited, and by how much each node had let them grow by then."""
 
     waiting: int
     growth: dict[str, int]  # by node, as far as it has told; who comes later is added
     at: float
     took: float
+    doubtful: int  # that ended through this node, and may or may not be in the count
 
 
 class Waiting:
@@ -60,14 +68,14 @@ class Waiting:
         self._clock = clock
         self._others: dict[str, NodeRecord] = {}
         self._growth: dict[str, int] = {}
-        self._places: dict[str, int] = {}
+        self._ends: dict[str, int] = {}  # of timers, through this node
+        self._places: dict[int, tuple[Timer, Sequence[str]]] = {}  # by what is being written
+        self._taken = Counter[str]()  # how many places of each name
         self._told: dict[str, dict[str, int]] = {}  # growth by node, also of those who have gone
         self._counted: dict[str, Counted] = {}
         self._tallies: dict[str, Tally] = {}
         self._counting: dict[str, asyncio.Task[Tally]] = {}
-        self._round: list[str] = []  # tenants that are still to be counted in this one
-        self._round_began_at = 0.0
-        self._is_round_whole = True
+        self._round = _Round()
         self._rests_until = float("-inf")
 
     async def check(self, limits: list[tuple[str, int]]) -> None:
@@ -81,10 +89,8 @@ class Waiting:
             if counted is None:
                 await self._count(tenant_in(name))
             elif self._now(name, counted) >= most and self._may_count(counted):
-                try:
+                with suppress(Exception):  # what was known before must do
                     await self._count(tenant_in(name))
-                except Unavailable:
-                    continue  # what was known before must do
         for name, most in limits:
             counted = self._counted.get(name)
             if counted is not None and self._now(name, counted) >= most:
@@ -103,19 +109,30 @@ class Waiting:
         """Tell whether anything is let in and not written yet."""
         return bool(self._places)
 
-    def take_place(self, name: str) -> None:
+    def take_places(self, timer: Timer, names: Sequence[str]) -> None:
         """Let one more in that is not written yet."""
-        self._places[name] = self._places.get(name, 0) + 1
+        self._places[id(timer)] = timer, names
+        self._taken.update(names)
 
-    def leave_place(self, name: str) -> None:
-        """Note that one that was let in is written, or will not be."""
-        left = self._places.pop(name, 0) - 1
-        if left > 0:  # where there is none, its limit came after it was let in
-            self._places[name] = left
+    def leave_places(self, timer: Timer) -> None:
+        """Note that one that was let in is written, or will not be; who has no place has none."""
+        _, names = self._places.pop(id(timer), (timer, ()))
+        for name in names:
+            self._taken[name] -= 1
+            if not self._taken[name]:
+                del self._taken[name]
 
-    def grow(self, name: str, by: int) -> None:
-        """Note that so many more wait, or less."""
+    def grow(self, name: str, by: int, since: float) -> None:
+        """Note that so many more wait, or less; their write was begun then.
+
+        What ends as timers are counted is taken off once: by that count, or by the next one.
+        """
         self._growth[name] = self._growth.get(name, 0) + by
+        if by < 0:
+            self._ends[name] = self._ends.get(name, 0) - by
+            counted = self._counted.get(name)
+            if counted is not None and since < counted.at:
+                counted.doubtful -= by
 
     # What nodes tell each other ---------------------------------------------------------------
 
@@ -155,42 +172,47 @@ class Waiting:
     async def step(self) -> float:
         """Count anew where that is due, one tenant after the other, and forget what is over."""
         self._forget()
-        now = self._clock.monotonic()
-        if not self._round and now >= self._rests_until:
+        round_ = self._round
+        if not round_.tenants and self._clock.monotonic() >= self._rests_until:
             limits = self._rules.limited.items()
-            self._round = sorted({tenant_in(name) for name, each in limits if _counts(each)})
-            self._round_began_at, self._is_round_whole = now, True
-        failure: StoreError | None = None
-        while self._round:
-            tenant = self._round[-1]
+            tenants = {tenant_in(name) for name, each in limits if _counts(each)}
+            round_ = self._round = _Round(sorted(tenants), self._told.keys() - self._others.keys())
+        while round_.tenants:
+            round_.counting = round_.counting or self._begin_count(round_.tenants[-1])
             try:
-                await self._count(tenant)
-            except Unavailable as error:
-                if tenant in self._counting:
+                tally = await self._awaited(round_.counting)
+                round_.took += tally.took
+            except Exception as error:  # noqa: BLE001 - the others are counted all the same
+                round_.looks += 1
+                if not round_.counting.done() and round_.looks < MOST_LOOKS:
                     return LOOK_AGAIN
-                failure, self._is_round_whole = error, False  # the others are counted all the same
-            self._round.pop()
-            if not self._round:
-                self._end_round()
-        if failure is not None:
-            raise failure
+                round_.failure = error
+            round_.tenants.pop()
+            round_.counting, round_.looks = None, 0
+            if not round_.tenants:
+                self._end_round(round_)
         return COUNT_EVERY
 
-    def _end_round(self) -> None:
-        now = self._clock.monotonic()
-        rest = COUNT_REST * (now - self._round_began_at)
-        self._rests_until = now + max(COUNT_EVERY, rest)
-        if self._is_round_whole:  # by now, those who have gone are in every count
-            self._told = {node: self._told[node] for node in self._others}
+    def _end_round(self, round_: "_Round") -> None:
+        """Rest, and forget those who had gone before it: they are in every count by now."""
+        rest = max(COUNT_EVERY, COUNT_REST * round_.took)
+        self._rests_until = self._clock.monotonic() + rest
+        if round_.failure is not None:
+            raise round_.failure
+        for node in round_.gone - self._others.keys():
+            self._told.pop(node, None)
 
     def _forget(self) -> None:
         """Drop what is not limited any more, and what is too old to be told again."""
         limited = {name for name, each in self._rules.limited.items() if _counts(each)}
         for name in self._counted.keys() - limited:
             del self._counted[name]
-        for growth in (self._growth, *self._told.values()):
+        for growth in (self._growth, self._ends, *self._told.values()):
             for name in growth.keys() - limited:
                 del growth[name]
+        for node in self._told.keys() - self._others.keys():
+            if not self._told[node]:
+                del self._told[node]
         now = self._clock.monotonic()
         self._tallies = {
             tenant: tally for tenant, tally in self._tallies.items() if now < tally.fresh_until
@@ -209,10 +231,16 @@ class Waiting:
 
     async def _count(self, tenant: str) -> Tally:
         """Count anew, once for all who want to know it just now."""
+        return await self._awaited(self._begin_count(tenant))
+
+    def _begin_count(self, tenant: str) -> asyncio.Task[Tally]:
         counting = self._counting.get(tenant)
         if counting is None:
             counting = self._counting[tenant] = asyncio.create_task(self._counted_anew(tenant))
             counting.add_done_callback(lambda task: self._end_count(tenant, task))
+        return counting
+
+    async def _awaited(self, counting: asyncio.Task[Tally]) -> Tally:
         try:
             async with time_limit(self._clock, LONGEST_COUNT):
                 return await asyncio.shield(counting)
@@ -231,7 +259,7 @@ class Waiting:
 
     async def _counted_anew(self, tenant: str) -> Tally:
         began_at = self._clock.monotonic()
-        before = self._grown()
+        before, ends = self._grown(), self._ends.copy()
         groups: dict[str, dict[str, int]] = {}
         for group, status, timers in sorted(await self._store.count(tenant)):
             groups.setdefault(group, {})[status.value] = timers
@@ -251,8 +279,9 @@ class Waiting:
                     if name in each or node in tell_all
                 }
                 waiting = by_group[group] if group else by_group.total()
-                self._counted[name] = Counted(waiting, growth, now, took)
-        tally = Tally(groups, self._clock.now(), now + SOONEST_REST * took)
+                doubtful = self._ends.get(name, 0) - ends.get(name, 0)
+                self._counted[name] = Counted(waiting, growth, now, took, doubtful)
+        tally = Tally(groups, self._clock.now(), took, now + SOONEST_REST * took)
         self._tallies[tenant] = tally
         return tally
 
@@ -267,7 +296,19 @@ class Waiting:
         for node, was in counted.growth.items():
             grown = self._growth if node == _THIS else self._told.get(node, {})
             since += grown.get(name, was) - was  # who tells nothing of it has not grown
-        return max(counted.waiting + since, 0) + self._places.get(name, 0)
+        return max(counted.waiting + since + counted.doubtful, 0) + self._taken[name]
+
+
+class _Round:
+    """A count of each tenant, one after the other; steps may be many."""
+
+    def __init__(self, tenants: Iterable[str] = (), gone: Iterable[str] = ()) -> None:
+        self.tenants = list(tenants)  # that are still to be counted, the next one last
+        self.gone = set(gone)  # nodes that were when it began
+        self.counting: asyncio.Task[Tally] | None = None
+        self.looks = 0  # in vain, at that
+        self.took = 0.0  # counting, where it came to an end
+        self.failure: Exception | None = None
 
 
 def _counts(quotas: Quotas) -> bool:
