@@ -211,21 +211,27 @@ async def has_any(read: Read, query: Query) -> bool:
 
 
 async def _gathered(read: Read, query: Query, appetite: Appetite | None, keep: Keep) -> Page:
-    """A page as a store answers it, or put together of some that are read one after the other."""
-    found: list[Timer] = []
+    """A page as a store answers it, or put together of some that are read one after the other.
+
+    A timer that was moved meanwhile, and is read again, is shown where it is now.
+    """
+    found: dict[str, Timer] = {}
     total: int | None = None
     while True:
         limit = _bite(query.limit - len(found), appetite)
         page = await read(replace(query, limit=limit))
         if appetite is not None:
             appetite.learn(page.timers)
-        found += map(keep, page.timers)
+        for timer in map(keep, page.timers):
+            found.pop(timer.id, None)
+            found[timer.id] = timer
         total = page.total if total is None else total
         stopped_at, is_over = page.stopped_at, len(page.timers) < limit
-        del page  # before the next one is read
         if stopped_at is not None or is_over or len(found) >= query.limit:
-            return Page(found, total, stopped_at)
-        query = replace(query, offset=0, after=_place_of(found[-1], query), with_total=False)
+            return Page([*found.values()], total, stopped_at)
+        after = _place_of(page.timers[-1], query)
+        del page  # before the next one is read
+        query = replace(query, offset=0, after=after, with_total=False)
 
 
 async def _sifted(read: Read, query: Query, sieve: "_Sieve", appetite: Appetite | None) -> Page:

@@ -231,6 +231,10 @@ async def test_bad_keys(acme: Api, body: dict, message: str | None):
         ("billing\ufeff", NOT_ALLOWED),
         ("a\u2028b", NOT_ALLOWED),  # a line of its own
         ("a\u2029b", NOT_ALLOWED),
+        ("operator\u3164", NOT_ALLOWED),  # a letter that is not drawn
+        ("operator\u2800", NOT_ALLOWED),
+        ("operator\ue000", NOT_ALLOWED),  # one that every font draws otherwise, or not at all
+        ("\u034f", NOT_ALLOWED),  # nothing but a mark
     ],
 )
 async def test_names_that_would_be_taken_for_others(acme: Api, name: str, message: str):

@@ -6,18 +6,18 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from duetime import listing
+from duetime import listing, model
 from duetime.api.views import view
 from duetime.appetite import Appetite
 from duetime.listing import Lists, in_short
 from duetime.searching import EVERYTHING, Filter, Part, search
 from duetime.service import Service
-from duetime.stores import Insert
+from duetime.stores import Change, Insert
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy.caller import Caller
+from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import HttpCallback, Kind, Outcome, Status
-from tests.factories import NOW, make_spec, make_timer
+from tests.factories import NOW, insert, make_spec, make_timer
 
 ACME = Caller("acme")
 HEAVY = 10_000  # bytes of a timer here
@@ -170,6 +170,31 @@ async def test_where_a_store_gives_up_a_page_ends(heaviest, wanted):
     page = await Lists(gives_up, counts=True).page(ACME, wanted, Part(limit=90))
     assert (len(page.timers), page.stopped_at) == (sum(store.portions), place)
     assert len(store.portions) == 2
+
+
+async def test_a_timer_that_is_moved_meanwhile_is_shown_once():
+    """Between two portions of one page: where it is now, and the page is as long as it can be."""
+    store = MemoryStore()
+    timers = [make_timer(execute_at=NOW + number) for number in range(120)]
+    await insert(store, *timers)
+    portions = 0
+
+    async def read(query):
+        nonlocal portions
+        page = await store.search(query)
+        portions += 1
+        if portions == 1:
+            moved = model.update(timers[0], NOW, spec=timers[0].spec, execute_at=NOW + 1_000)
+            assert await store.apply([Change(timers[0], moved)]) == [True]
+        return page
+
+    part = Part(limit=200, sort="execute_at", descending=False)
+    page = await Lists(read, counts=True).page(OPERATOR, EVERYTHING, part)
+    assert portions > 1
+    assert [timer.id for timer in page.timers] == [
+        *(timer.id for timer in timers[1:]),
+        timers[0].id,
+    ]
 
 
 def test_a_timer_in_short_shows_the_same():

@@ -8,7 +8,9 @@ from duetime.tenancy.caller import OPERATOR, SERVICE
 # Those who act without a key of a tenant, and who goes by that name.
 _TAKEN = {OPERATOR.name: "the API_KEY of the service", SERVICE: "the service itself"}
 
-_UNSEEN = {"Cf", "Zl", "Zp"}  # formats, such as those of no width, and separators of lines
+# Formats, such as those of no width, separators of lines, and what has no form of its own ...
+_UNSEEN = {"Cf", "Cn", "Co", "Zl", "Zp"}
+_BLANK = set("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # ... and letters that are not drawn
 _MARKS = {"Mn", "Me"}  # on the letter before them; some of them are not seen either
 
 
@@ -18,9 +20,9 @@ def check_key_name(name: str) -> None:
     Letters of other alphabets that look alike are not found: those who must be sure look for the
     id of the key, which a line of the operator has not.
     """
-    if any(unicodedata.category(character) in _UNSEEN for character in name):
-        raise InvalidRequest("name: has a character that is not allowed here")
     plain = _plain(name)
+    if not plain or any(unicodedata.category(each) in _UNSEEN or each in _BLANK for each in name):
+        raise InvalidRequest("name: has a character that is not allowed here")
     if plain in _TAKEN:
         raise InvalidRequest(f"name: only {_TAKEN[plain]} is called '{plain}'")
 
