@@ -36,7 +36,6 @@ LOOK_AGAIN = 1.0  # seconds after which a round waits on for it ...
 MOST_LOOKS = 3  # ... and so many times, before it goes on with the next tenant
 NEXT_LOOK = 5.0  # seconds after which timers that wait may have become fewer
 
-
 _THIS = ""  # this node, among those that grow
 
 
