@@ -25,6 +25,7 @@ class SlowStore:
         self.store = store
         self.traits = store.traits
         self.is_slow = False
+        self.fails = False
         self.reading: list[tuple[str, asyncio.Event]] = []
         self.kinds: list[str] = []
 
@@ -38,6 +39,8 @@ class SlowStore:
             gate = asyncio.Event()
             self.reading.append((kind, gate))
             await gate.wait()
+            if self.fails:
+                raise StoreUnavailable("as told")
         return found
 
     async def answer(self) -> None:
@@ -115,6 +118,23 @@ async def test_a_rest_after_each_read(desk: Desk, slow: SlowStore, clock: FakeCl
     assert await lists[0] == []
 
 
+@pytest.mark.parametrize("took", [4_000, 3_600_000])
+async def test_the_longest_rest(desk: Desk, slow: SlowStore, clock: FakeClock, took: int):
+    """It is a few seconds, also if the machine has slept for an hour over a read."""
+    slow.is_slow = True
+    [first] = await asked(desk.service.actions.of(OPERATOR))
+    clock.advance(took)
+    await slow.answer()
+    slow.is_slow = False
+    [second] = await asked(desk.service.actions.of(OPERATOR))
+    assert not second.done()
+    clock.advance(3_000)
+    await settle()
+    assert second.done()
+    assert await second == []
+    await asyncio.gather(first, return_exceptions=True)
+
+
 async def test_too_many_who_ask(desk: Desk, slow: SlowStore, monkeypatch):
     """They are refused at once, and a cancel gets through meanwhile."""
     action = await desk.ask("cancel")
@@ -159,6 +179,23 @@ async def test_a_read_that_fails(desk: Desk, monkeypatch):
             with pytest.raises(Unavailable, match="did not answer"):
                 await task
     assert await desk.service.actions.of(OPERATOR) == []
+
+
+async def test_hardly_a_rest_after_a_failure(desk: Desk, slow: SlowStore, clock: FakeClock):
+    """However long it took to fail: the store may be back."""
+    slow.is_slow = True
+    [first] = await asked(desk.service.actions.of(OPERATOR))
+    clock.advance(15_000)
+    slow.fails = True
+    await slow.answer()
+    with pytest.raises(Unavailable, match="did not answer"):
+        await first
+    slow.is_slow = slow.fails = False
+    [second] = await asked(desk.service.actions.of(OPERATOR))
+    clock.advance(500)
+    await settle()
+    assert second.done()
+    assert await second == []
 
 
 async def test_only_what_is_shown_is_read_whole(desk: Desk, clock: FakeClock, monkeypatch):
