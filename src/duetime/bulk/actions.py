@@ -1,6 +1,5 @@
 """What can be done with actions: asked for, looked at, canceled; and the work on them."""
 
-import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,6 +35,7 @@ from duetime.searching import EVERYTHING, Filter
 from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
+from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import check_stays
 from duetime.timer import DEFAULT_TENANT
@@ -75,7 +75,7 @@ class Actions:
         self._reads = Reading(store, clock, "read")
         # Those that a change begins with: whoever lists actions must not keep a cancel out.
         self._looks = Reading(store, clock, "changed")
-        # And those that all who begin one wait for in line: none of them is behind an archive.
+        # And those that all who begin one wait for: none of them is behind an archive.
         self._counts = Reading(store, clock, "changed")
         self._beginning = Beginning(store, clock, rules, self._archive)
         conclusion = Conclusion(
@@ -89,7 +89,7 @@ class Actions:
             conclusion=conclusion,
             beginning=self._beginning,
         )
-        self._starting = asyncio.Lock()
+        self._newcomers = Newcomers()
         self._to_tidy: list[str] = []
         self._tidied_at = -math.inf
 
@@ -149,16 +149,11 @@ class Actions:
 
     async def start(self, action: Action) -> Record | None:
         """Write an action down; from here on it is worked on. None: there is one of its name."""
-        record = record_of(action, None)
-        # One at a time: the room that is found must not be another's when it is taken.
-        async with self._starting:
-            if not action.is_of_group:  # a group that is paused must not have to wait for others
-                await self._check_room(action.tenant)
-            is_new = await self._store.put_record(None, record)
-        if not is_new:
-            return None
-        self._call_clerk()
-        return record
+        if action.is_of_group:  # a group that is paused must not have to wait for others
+            return await self._write_down(action)
+        with self._newcomers.coming(action.tenant, action.name) as others:
+            await self._check_room(action.tenant, others)
+            return await self._write_down(action)
 
     async def note_create(
         self, caller: Caller, action: Action, words: dict[str, object], **details: object
@@ -247,6 +242,13 @@ class Actions:
         """Tell whether somebody works on actions here."""
         return self.wake is not nobody_to_wake
 
+    async def _write_down(self, action: Action) -> Record | None:
+        record = record_of(action, None)
+        if not await self._store.put_record(None, record):
+            return None
+        self._call_clerk()
+        return record
+
     def _call_clerk(self) -> None:
         self._clerk.look_soon()
         self.wake()
@@ -294,9 +296,9 @@ class Actions:
         found = await self._find(action)
         return found if found is not None and found[1].state == "prepared" else None
 
-    async def _check_room(self, tenant: str) -> None:
-        mine = len(await self._under_way(tenant, self._counts))
-        if mine >= MOST_UNDER_WAY:
+    async def _check_room(self, tenant: str, coming: frozenset[str]) -> None:
+        mine = {entry.record.name for entry in await self._under_way(tenant, self._counts)}
+        if len(coming | mine) >= MOST_UNDER_WAY:
             raise Conflict(
                 f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
             )
