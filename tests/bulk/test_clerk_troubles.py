@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from duetime.bulk import clerk, pages
+from duetime.bulk.action import Action, read, record_of
+from duetime.bulk.archive import kind_of
 from duetime.bulk.clerk import LONGEST_PAUSE, SHORTEST_PAUSE
 from duetime.errors import NotFound, StoreUnavailable
+from duetime.searching import EVERYTHING
 from duetime.stores import Record
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.role import Role
@@ -185,6 +189,73 @@ async def test_a_store_that_fails_for_all(store, clock: FakeClock):
     flaky.failing = None
     await desk.work()
     assert [(await desk.see(action)).state for action in asked] == ["done", "done"]
+
+
+class OneSidedStore:
+    """A store that cannot read the archive of one tenant."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.traits = store.traits
+        self.is_well = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def records(self, kind: str) -> list[Record]:
+        if kind == kind_of("bad") and not self.is_well:
+            raise StoreUnavailable("it took too long")
+        return await self.store.records(kind)
+
+
+async def readable(store: Any) -> list[Action]:
+    records = await store.records("action")
+    return [read(record) for record in records if record.data != STRANGE]
+
+
+async def put_prepared(desk: Desk) -> None:
+    """Leave an action behind whose maker has died before it began; it is the first to be read."""
+    action = desk.service.actions.new(BAD, "cancel", EVERYTHING, "prepared")
+    action = replace(action, key="k", fingerprint="f")
+    await desk.store.put_record(None, record_of(action, None))
+
+
+async def test_one_that_cannot_begin_holds_nobody_up(store, clock: FakeClock, caplog):
+    """Those behind it are worked on, it is told of once, and it begins in the end."""
+    one_sided = OneSidedStore(store)
+    desk, dead = Desk(one_sided, clock), Desk(store, clock)
+    await put_timers(store, 3, tenant="bad")
+    await put_prepared(desk)
+    await store.put_record(None, Record(kind="action", name="zoo/y", data=STRANGE))
+    await desk.watch(66)
+    good = await desk.ask("cancel")
+    await desk.watch(9)
+    assert (await desk.see(good)).state == "done"
+    left = await dead.ask("cancel")
+    await dead.service.actions._clerk._look()
+    assert [action.node for action in await readable(store)] == [None, dead.name]
+    await desk.watch(21)
+    assert (await desk.see(left)).state == "done"
+    assert [action.tenant for action in await readable(store)] == ["bad"]
+    assert len([each for each in caplog.records if "the store fails at it" in each.message]) == 1
+    one_sided.is_well = True
+    await desk.watch(9)
+    assert await readable(store) == []
+    assert [each.state for each in await desk.service.actions.of(BAD)] == ["done"]
+
+
+async def test_a_store_that_fails_at_all_that_is_to_begin(store, clock: FakeClock):
+    """That is told as what it is."""
+    one_sided = OneSidedStore(store)
+    desk = Desk(one_sided, clock)
+    await put_prepared(desk)
+    await desk.watch(60)
+    clock.advance(3_000)
+    with pytest.raises(StoreUnavailable):
+        await desk.step()
+    one_sided.is_well = True
+    await desk.watch(9)
+    assert await under_way(store) == []
 
 
 async def test_one_that_rests_can_be_canceled(store, clock: FakeClock):

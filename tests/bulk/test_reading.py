@@ -1,6 +1,7 @@
 """Who asks for actions: many as they are, they take little of the store, and hear the truth."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 from duetime.admission import Marks
 from duetime.bulk import action as actions
 from duetime.bulk.archive import kind_of
-from duetime.errors import NotFound, StoreUnavailable, Unavailable
+from duetime.errors import Conflict, NotFound, StoreUnavailable, Unavailable
 from duetime.searching import EVERYTHING
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR, Caller
+from duetime.tenancy.requests import PutGroup
 from duetime.testing import FakeClock
 from tests.bulk.desk import Desk
 from tests.waiting import settle
@@ -25,6 +27,7 @@ class SlowStore:
         self.store = store
         self.traits = store.traits
         self.is_slow = False
+        self.fails = False
         self.reading: list[tuple[str, asyncio.Event]] = []
         self.kinds: list[str] = []
 
@@ -38,6 +41,8 @@ class SlowStore:
             gate = asyncio.Event()
             self.reading.append((kind, gate))
             await gate.wait()
+            if self.fails:
+                raise StoreUnavailable("as told")
         return found
 
     async def answer(self) -> None:
@@ -115,6 +120,66 @@ async def test_a_rest_after_each_read(desk: Desk, slow: SlowStore, clock: FakeCl
     assert await lists[0] == []
 
 
+async def test_those_who_begin_at_once_share_a_read(desk: Desk, slow: SlowStore):
+    """None of them waits for another, of whichever tenant; and each tenant has twenty at most."""
+    begin, new = desk.service.actions.start, desk.service.actions.new
+    slow.is_slow = True
+    callers = [Caller("a")] * 23 + [Caller("b")] * 9
+    tasks = await asked(*(begin(new(caller, "cancel", EVERYTHING)) for caller in callers))
+    await slow.answer()
+    assert all(task.done() for task in tasks)
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(answer, Conflict) for answer in answers) == 3
+    names = [record.name for record in await desk.store.records(actions.KIND)]
+    assert Counter(name[0] for name in names) == {"a": 20, "b": 9}
+    assert slow.kinds == [actions.KIND]
+
+
+async def test_who_comes_next_counts_those_before(desk: Desk, slow: SlowStore):
+    """Those that are written by then, each once, and those that still wait for their read."""
+    begin, new = desk.service.actions.start, desk.service.actions.new
+    slow.is_slow = True
+    first = await asked(*(begin(new(OPERATOR, "cancel", EVERYTHING)) for _ in range(15)))
+    later = await asked(*(begin(new(OPERATOR, "cancel", EVERYTHING)) for _ in range(15)))
+    await slow.answer()
+    await slow.answer()
+    assert all(task.done() for task in (*first, *later))
+    answers = await asyncio.gather(*first, *later, return_exceptions=True)
+    assert [isinstance(answer, Conflict) for answer in answers] == [False] * 20 + [True] * 10
+
+
+async def test_a_group_waits_for_nobody_who_begins_an_action(desk: Desk, slow: SlowStore):
+    """It is resumed while others wait to hear whether there is room for theirs."""
+    await desk.service.groups.put(OPERATOR, "g", PutGroup())
+    await desk.service.groups.pause(OPERATOR, "g")
+    slow.is_slow = True
+    others = await asked(*(desk.ask("cancel", caller=Caller(f"t{n}")) for n in range(5)))
+    [resuming] = await asked(desk.service.resume_group(OPERATOR, "g"))
+    assert resuming.done()
+    assert not (await resuming).is_paused
+    slow.is_slow = False
+    while slow.reading:
+        await slow.answer()
+    await asyncio.gather(*others)
+
+
+@pytest.mark.parametrize("took", [4_000, 3_600_000])
+async def test_the_longest_rest(desk: Desk, slow: SlowStore, clock: FakeClock, took: int):
+    """It is a few seconds, also if the machine has slept for an hour over a read."""
+    slow.is_slow = True
+    [first] = await asked(desk.service.actions.of(OPERATOR))
+    clock.advance(took)
+    await slow.answer()
+    slow.is_slow = False
+    [second] = await asked(desk.service.actions.of(OPERATOR))
+    assert not second.done()
+    clock.advance(3_000)
+    await settle()
+    assert second.done()
+    assert await second == []
+    await asyncio.gather(first, return_exceptions=True)
+
+
 async def test_too_many_who_ask(desk: Desk, slow: SlowStore, monkeypatch):
     """They are refused at once, and a cancel gets through meanwhile."""
     action = await desk.ask("cancel")
@@ -159,6 +224,23 @@ async def test_a_read_that_fails(desk: Desk, monkeypatch):
             with pytest.raises(Unavailable, match="did not answer"):
                 await task
     assert await desk.service.actions.of(OPERATOR) == []
+
+
+async def test_hardly_a_rest_after_a_failure(desk: Desk, slow: SlowStore, clock: FakeClock):
+    """However long it took to fail: the store may be back."""
+    slow.is_slow = True
+    [first] = await asked(desk.service.actions.of(OPERATOR))
+    clock.advance(15_000)
+    slow.fails = True
+    await slow.answer()
+    with pytest.raises(Unavailable, match="did not answer"):
+        await first
+    slow.is_slow = slow.fails = False
+    [second] = await asked(desk.service.actions.of(OPERATOR))
+    clock.advance(500)
+    await settle()
+    assert second.done()
+    assert await second == []
 
 
 async def test_only_what_is_shown_is_read_whole(desk: Desk, clock: FakeClock, monkeypatch):

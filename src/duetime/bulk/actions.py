@@ -1,8 +1,8 @@
 """What can be done with actions: asked for, looked at, canceled; and the work on them."""
 
-import asyncio
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 
 from msgspec import UNSET
@@ -23,11 +23,19 @@ from duetime.bulk.reading import Reading
 from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
 from duetime.clock import Clock
 from duetime.drafts import Drafts
-from duetime.errors import Conflict, InvalidRequest, NotFound, PayloadTooLarge, Unavailable
+from duetime.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    StoreError,
+    Unavailable,
+)
 from duetime.searching import EVERYTHING, Filter
 from duetime.stores import Record, Store
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.groups import Groups
+from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import check_stays
 from duetime.timer import DEFAULT_TENANT
@@ -67,7 +75,7 @@ class Actions:
         self._reads = Reading(store, clock, "read")
         # Those that a change begins with: whoever lists actions must not keep a cancel out.
         self._looks = Reading(store, clock, "changed")
-        # And those that all who begin one wait for in line: none of them is behind an archive.
+        # And those that all who begin one wait for: none of them is behind an archive.
         self._counts = Reading(store, clock, "changed")
         self._beginning = Beginning(store, clock, rules, self._archive)
         conclusion = Conclusion(
@@ -81,7 +89,7 @@ class Actions:
             conclusion=conclusion,
             beginning=self._beginning,
         )
-        self._starting = asyncio.Lock()
+        self._newcomers = Newcomers()
         self._to_tidy: list[str] = []
         self._tidied_at = -math.inf
 
@@ -139,16 +147,13 @@ class Actions:
         )
         return mandate.noted(action, self._rules)
 
-    async def start(self, action: Action) -> bool:
-        """Write an action down; from here on it is worked on. False: there is one of its name."""
-        # One at a time: the room that is found must not be another's when it is taken.
-        async with self._starting:
-            if not action.is_of_group:  # a group that is paused must not have to wait for others
-                await self._check_room(action.tenant)
-            is_new = await self._store.put_record(None, record_of(action, None))
-        if is_new:
-            self._call_clerk()
-        return is_new
+    async def start(self, action: Action) -> Record | None:
+        """Write an action down; from here on it is worked on. None: there is one of its name."""
+        if action.is_of_group:  # a group that is paused must not have to wait for others
+            return await self._write_down(action)
+        with self._newcomers.coming(action.tenant, action.name) as others:
+            await self._check_room(action.tenant, others)
+            return await self._write_down(action)
 
     async def note_create(
         self, caller: Caller, action: Action, words: dict[str, object], **details: object
@@ -159,19 +164,20 @@ class Actions:
             caller, "action.create", "action", action.id, group=action.group, details=about
         )
 
-    async def let_begin(self, action: Action) -> None:
-        """Let an action begin that was only prepared."""
-        found = await self._find(action)
-        if found is not None and found[1].state == "prepared":
-            record, prepared = found
-            action = replace(action, is_canceling=prepared.is_canceling)
-            await self._store.put_record(record, record_of(action, record))
-            self._call_clerk()
+    async def let_begin(self, action: Action, record: Record | None) -> None:
+        """Let an action begin that was only prepared; ``record`` is what ``start`` has answered."""
+        if record is None or not await self._store.put_record(record, record_of(action, record)):
+            # It is written down: who asked must not hear of a look that fails now. A clerk has let
+            # it begin, or will.
+            with suppress(StoreError):
+                await self._let_begin_anew(action)
+        self._call_clerk()
 
-    async def drop(self, action: Action) -> None:
-        """Take away an action that was only prepared."""
-        found = await self._find(action)
-        if found is not None and found[1].state == "prepared":
+    async def drop(self, action: Action, record: Record | None) -> None:
+        """Take away an action that was only prepared; ``record`` is what ``start`` has answered."""
+        if record is not None and await self._store.put_record(record, None):
+            return
+        if (found := await self._prepared(action)) is not None:
             await self._store.put_record(found[0], None)
 
     async def get(self, caller: Caller, id_: str) -> Action:
@@ -219,7 +225,10 @@ class Actions:
         """The action as it is when it has ended, or after so long."""
         if self.is_attended:
             await self._clerk.wait_for(action.id, seconds)
-        return await self._stored(action.tenant, action.id, self._looks) or action
+        try:
+            return await self._stored(action.tenant, action.id, self._looks) or action
+        except StoreError:  # it is written down, and that is what whoever asked must hear
+            return action
 
     async def step(self) -> float:
         """Work on the next of the actions."""
@@ -232,6 +241,13 @@ class Actions:
     def is_attended(self) -> bool:
         """Tell whether somebody works on actions here."""
         return self.wake is not nobody_to_wake
+
+    async def _write_down(self, action: Action) -> Record | None:
+        record = record_of(action, None)
+        if not await self._store.put_record(None, record):
+            return None
+        self._call_clerk()
+        return record
 
     def _call_clerk(self) -> None:
         self._clerk.look_soon()
@@ -276,9 +292,13 @@ class Actions:
                 return entry.record, entry.action
         return None
 
-    async def _check_room(self, tenant: str) -> None:
-        mine = len(await self._under_way(tenant, self._counts))
-        if mine >= MOST_UNDER_WAY:
+    async def _prepared(self, action: Action) -> tuple[Record, Action] | None:
+        found = await self._find(action)
+        return found if found is not None and found[1].state == "prepared" else None
+
+    async def _check_room(self, tenant: str, coming: frozenset[str]) -> None:
+        mine = {entry.record.name for entry in await self._under_way(tenant, self._counts)}
+        if len(coming | mine) >= MOST_UNDER_WAY:
             raise Conflict(
                 f"action: a tenant has at most {MOST_UNDER_WAY} under way; wait for some to end"
             )
@@ -291,10 +311,13 @@ class Actions:
             await self.start(action)
             return None
         # Only prepared: one by the same key may have ended, and been filed, just before this.
-        if await self.start(replace(action, state="prepared")):
-            if await self._begin(action):
+        record = await self.start(replace(action, state="prepared"))
+        if record is not None:
+            begun = await self._beginning.begun(action)
+            if begun is not None:
+                await self.let_begin(begun, record)
                 return None
-            await self.drop(action)
+            await self.drop(action, record)
         made = await self._named(action)
         if made is None:
             raise Unavailable(
@@ -312,16 +335,18 @@ class Actions:
         if made.has_ended:
             return made
         if made.state == "prepared":  # whoever asked first may have died over it
-            await self._begin(made)
+            begun = await self._beginning.begun(made)
+            if begun is not None:
+                await self._let_begin_anew(begun)
         return await self.awaited(made, KINDNESS)
 
-    async def _begin(self, action: Action) -> bool:
-        """Let an action with a key begin, unless it has been done before."""
-        begun = await self._beginning.begun(action)
-        if begun is None:
-            return False
-        await self.let_begin(begun)
-        return True
+    async def _let_begin_anew(self, action: Action) -> None:
+        """Let an action begin, if it is still only prepared, in whichever record it is by now."""
+        if (found := await self._prepared(action)) is not None:
+            record, prepared = found
+            action = replace(action, is_canceling=prepared.is_canceling)
+            await self._store.put_record(record, record_of(action, record))
+            self._call_clerk()
 
     async def _tidy(self) -> None:
         """Tidy the archive of one tenant, if it is time."""

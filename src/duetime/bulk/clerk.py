@@ -96,6 +96,7 @@ class Clerk:
         self._round = _Round(clock.monotonic(), [])
         self._sightings = Sightings(LOOK_EVERY)
         self._look_at = clock.monotonic()
+        self._failing: set[str] = set()  # names of records that the store failed at last time
         self._ends: dict[str, asyncio.Event] = {}
 
     def look_soon(self) -> None:
@@ -161,13 +162,28 @@ class Clerk:
         self._look_at = self._clock.monotonic() + LOOK_EVERY
         known = {record.name for record in records}
         self._works = {name: work for name, work in self._works.items() if name in known}
+        failures: dict[str, StoreError] = {}
         for record in records:
             work = self._works.get(record.name)
             if work is not None and work.record.version == record.version:
                 continue
             self._works.pop(record.name, None)  # somebody else has written it
-            await self._consider(record)
+            try:
+                await self._consider(record)
+            except StoreError as error:  # the others must not wait behind it
+                failures[record.name] = error
         await self._bring_back(known)
+        if failures and len(failures) == len(records):  # it is not about one of them
+            raise next(iter(failures.values()))
+        self._tell_of(failures)
+
+    def _tell_of(self, failures: dict[str, StoreError]) -> None:
+        """Log which records the store fails at, each once and not with every look."""
+        for name in failures.keys() - self._failing:
+            log.warning(
+                "action %s must wait, since the store fails at it: %s", name, failures[name]
+            )
+        self._failing = set(failures)
 
     async def _consider(self, record: Record) -> None:
         """Work on an action if it is this node's, or nobody's any more."""

@@ -58,16 +58,17 @@ class GroupActions:
         # First of all the action: should this node die, others find it and go on.
         action = self._actions.new(caller, "let go", EVERYTHING, "prepared")
         action = replace(action, groups=(name,))
-        await self._actions.start(action)
+        record = await self._actions.start(action)
         try:
             group, _ = await self._groups.resumed(caller, name, action.id)
         except (Conflict, NotFound):
             # Nothing was written. After any other error nobody knows that, and the clerk finds out.
-            await self._actions.drop(action)
+            with suppress(StoreError):  # then the clerk drops it
+                await self._actions.drop(action, record)
             raise
         # If not all nodes are known to obey by now, some never will: what these put to sleep after
         # this is found when it wakes by itself.
-        await self._actions.let_begin(begun(action, group, self._clock.now()))
+        await self._actions.let_begin(begun(action, group, self._clock.now()), record)
         return group
 
     async def _cancel_and_delete(self, caller: Caller, group: Group) -> Action | None:

@@ -3,7 +3,8 @@
 Whoever looks for one action reads all of its kind, and these may be large. So all who ask at the
 same time share a read: always the next one and never one under way, so that nobody is told what is
 older than their question. There is one at a time, and after it a rest in proportion to what it
-took. And those who wait for it are so many at most, like those who wait for timers.
+took, within bounds: nobody is refused because of what a read has taken long ago. And those who wait
+for it are so many at most, like those who wait for timers.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from duetime.reads import Reads, tried
 from duetime.stores import Store
 
 REST = 2.0  # times as long as a read took: others have two thirds of the time for themselves
+LONGEST_REST = 3.0  # seconds; what took longer may have been a machine that slept
+LONGEST_REST_AFTER_FAILURE = 0.5  # the store may be back by now
 
 # As with timers: a look counts as many as the actions that it may answer with.
 MARKS = Marks(2_000, 1, 10_000, 1)
@@ -51,8 +54,11 @@ class Reading:
                 await sleep(self._clock, rest)
             del self._next[kind]  # whoever asks from now on must not be told what is older
             began_at = self._clock.monotonic()
+            longest = LONGEST_REST_AFTER_FAILURE
             try:
-                return Catalogue(await self._store.records(kind))
+                records = await self._store.records(kind)
+                longest = LONGEST_REST
             finally:
                 now = self._clock.monotonic()
-                self._rests_until = now + REST * (now - began_at)
+                self._rests_until = now + min(REST * (now - began_at), longest)
+            return Catalogue(records)
