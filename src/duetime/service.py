@@ -344,12 +344,12 @@ class Service:
             self.meter.check_payload(new)
         return new
 
-    def _changed_in_bulk(self, old: Timer, new: Timer | None) -> None:
+    def _changed_in_bulk(self, old: Timer, new: Timer | None, since: float) -> None:
         if new is not None:
-            self.meter.changed(old, new)
+            self.meter.changed(old, new, since)
             self._notice(new)
         else:
-            self.meter.removed(old)
+            self.meter.removed(old, since)
 
     def _notice(self, timer: Timer) -> None:
         if self._engine is not None:

@@ -268,7 +268,9 @@ ADAPTED = {
     "POST /tenants": named,
     "PUT /tenants/{tenant}": whole,
     "POST /tenants/{tenant}/keys": lambda body: {
-        name: value for name, value in body.items() if not name.startswith("expires")
+        # A name must be one that people can read.
+        **{name: value for name, value in body.items() if not name.startswith("expires")},
+        "name": f"key {next(_numbers)}",
     },
     "POST /tenants/{tenant}/keys/{key}/rotate": lambda body: {},
 }

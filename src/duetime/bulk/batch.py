@@ -23,8 +23,9 @@ MOST_TRIES = 5  # on timers that keep changing
 _LONGEST_ERROR = 200
 _MOST_ENDED = 10_000  # actions that are remembered
 
-# Hears of each timer that was written, as it was and as it is; None: it is gone.
-Notice: TypeAlias = Callable[[Timer, Timer | None], None]
+# Hears of each timer that was written, as it was and as it is, and when that was begun, on the
+# monotonic clock; None: it is gone.
+Notice: TypeAlias = Callable[[Timer, Timer | None, float], None]
 
 # What an update makes of a timer; or an error of users: it is not allowed, say.
 Updated: TypeAlias = Callable[[Timer, UpdateTimer, Millis], Timer]
@@ -106,17 +107,19 @@ class Batches:
 
     async def _written(self, action: Action, changes: list[Change]) -> list[bool]:
         if action.verb == "delete":
+            since = self._clock.monotonic()
             won = await self._store.remove([change.old for change in changes])
             for change, is_ours in zip(changes, won, strict=True):
                 if is_ours:
-                    self._notice(change.old, None)
+                    self._notice(change.old, None, since)
             return won
         others = await self._under_way(action, changes)
         writing = [Change(change.old, marked(change.new, action.id, others)) for change in changes]
+        since = self._clock.monotonic()
         won = await self._store.apply(writing)
         for change, is_ours in zip(writing, won, strict=True):
             if is_ours:
-                self._notice(change.old, change.new)
+                self._notice(change.old, change.new, since)
         return won
 
     async def _under_way(self, action: Action, changes: list[Change]) -> frozenset[str]:

@@ -27,7 +27,7 @@ from duetime.timer import FINISHED, Timer
 # begin; the rest goes by what is asked of each.
 EVEN_PART = 0.1
 
-# Seconds that the write of what has ended took at most, where nobody says when it began.
+# Seconds that the write of an attempt that has ended took at most: nobody says when it began.
 LONGEST_END = 1.0
 
 # Who is refused so many times in a second gets the next answers so many seconds late, or up to
@@ -125,7 +125,7 @@ class Meter:
 
     # As timers come and go --------------------------------------------------------------------
 
-    def changed(self, old: Timer, new: Timer, since: float | None = None) -> None:
+    def changed(self, old: Timer, new: Timer, since: float) -> None:
         """Note that a timer has changed, by a write that was begun then: as many wait, or not."""
         if self._rules.limited:
             self._grow(new, (new.status not in FINISHED) - (old.status not in FINISHED), since)
@@ -136,18 +136,16 @@ class Meter:
         What ends without an attempt is noticed when timers are counted anew.
         """
         if self._rules.limited and timer.status in FINISHED:
-            self._grow(timer, -1)
+            self._grow(timer, -1, self._clock.monotonic() - LONGEST_END)
 
-    def removed(self, timer: Timer) -> None:
-        """Note that a timer is gone that may have waited."""
+    def removed(self, timer: Timer, since: float) -> None:
+        """Note that a timer is gone that may have waited, by a write that was begun then."""
         if self._rules.limited and timer.status not in FINISHED:
-            self._grow(timer, -1)
+            self._grow(timer, -1, since)
 
-    def _grow(self, timer: Timer, by: int, since: float | None = None) -> None:
+    def _grow(self, timer: Timer, by: int, since: float) -> None:
         for name, quotas in self._limits(timer.tenant, timer.group) if by else ():
             if quotas.pending is not None:
-                if since is None:
-                    since = self._clock.monotonic() - LONGEST_END
                 self._waiting.grow(name, by, since)
 
     # What nodes tell each other ---------------------------------------------------------------
