@@ -1,7 +1,7 @@
 """What the tests of delivery share: a receiver, a sender that may call it, and timers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import uvloop
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
+from duetime.delivery.terms import Terms, the_same_for_all
 from duetime.timer import USUAL_SIGNATURES, HttpCallback, Progress, Signature, Spec, Status, Timer
 from tests.delivery.receiver import Receiver
 
@@ -67,9 +68,16 @@ async def make_sender() -> AsyncIterator[MakeSender]:
     made: list[HttpSender] = []
 
     def make(
-        allow: str = "", *, loopback: bool = True, clock: Any = None, **options: Any
+        allow: str = "",
+        *,
+        loopback: bool = True,
+        clock: Any = None,
+        secrets: Sequence[bytes] = (),
+        **options: Any,
     ) -> HttpSender:
         egress = Egress.parse(allow, loopback=loopback)
+        if secrets:
+            options["terms"] = the_same_for_all(Terms(secrets=tuple(secrets)))
         made.append(HttpSender(clock or SystemClock(), egress, **options))
         return made[-1]
 

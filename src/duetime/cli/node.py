@@ -30,6 +30,7 @@ from duetime.config import Settings, without_password
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
+from duetime.delivery.terms import Terms, the_same_for_all
 from duetime.engine import Engine
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
@@ -62,7 +63,9 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         sender = HttpSender(
             clock,
             Egress.parse(",".join(settings.egress_allow)),
-            secrets=[parse_secret(secret) for secret in settings.signing_secrets],
+            terms=the_same_for_all(
+                Terms(secrets=tuple(map(parse_secret, settings.signing_secrets)))
+            ),
         )
         stack.push_async_callback(sender.close)
         rules = Rules(store, clock)

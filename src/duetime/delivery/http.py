@@ -6,7 +6,7 @@ look-up to the end of the answer, takes at most the callback's timeout.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from duetime.delivery.opening import TlsFailed
 from duetime.delivery.problems import problem_of
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Lookup, Resolver, system_lookup
+from duetime.delivery.terms import TermsOf, no_terms
 from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 
 _log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class HttpSender:
         clock: Clock,
         egress: Egress,
         *,
-        secrets: Sequence[bytes] = (),
+        terms: TermsOf = no_terms,
         lookup: Lookup = system_lookup,
         connect_timeout: Millis = 10_000,
         read_at_most: int = 64 * 1024,
@@ -74,7 +75,7 @@ class HttpSender:
     ) -> None:
         self._clock = clock
         self._egress = egress
-        self._secrets = tuple(secrets)
+        self._terms = terms
         self._connect_timeout = connect_timeout / 1000
         self._most_receivers = most_receivers
         self._resolver = Resolver(clock, lookup)
@@ -130,7 +131,8 @@ class HttpSender:
         receiver.judge(answer, self._egress)
         if not receiver.addresses:
             return _UNSENT if self._closed else outcomes.not_permitted(receiver, answer)
-        fields = headers.build(timer, callback, self._clock.now(), self._secrets)
+        terms = self._terms(timer)
+        fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
         head = headers.written(callback.method, url.path, url.host, fields)
         request = _Request(url, head, callback, timer.spec.response_bytes, started)
         return await self._try_addresses(request, is_mine)

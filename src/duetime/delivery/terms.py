@@ -1,0 +1,32 @@
+"""Terms: how the callbacks of a group are sent and their answers taken, as its owners have it now.
+
+What a timer carries with it is fixed when it is made. Terms are not: they are asked for at every
+attempt, so that secrets can rotate under timers that are due in a year.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from duetime.timer import Timer
+
+
+class Terms(NamedTuple):
+    """The terms of one group."""
+
+    secrets: tuple[bytes, ...] = ()  # what callbacks are signed with, the newest first
+
+
+NO_TERMS = Terms()
+
+# Asked at every attempt, in the event loop: it must answer from memory.
+TermsOf: TypeAlias = Callable[[Timer], Terms]
+
+
+def no_terms(_timer: Timer) -> Terms:
+    """The terms of groups of which nothing is known."""
+    return NO_TERMS
+
+
+def the_same_for_all(terms: Terms) -> TermsOf:
+    """The terms of an installation in which no group has its own."""
+    return lambda _timer: terms
