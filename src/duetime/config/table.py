@@ -141,7 +141,7 @@ TABLE: tuple[Setting, ...] = (
         "TARGET_CONCURRENCY",
         reading.count(1, 1_000_000),
         "128",
-        "How many callbacks one node makes to one receiver at once",
+        "How many callbacks of one tenant a node makes to one receiver at once",
     ),
     Setting(
         "CLAIM_TTL",

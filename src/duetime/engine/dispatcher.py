@@ -16,7 +16,7 @@ from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
 from duetime.engine.holds import Holds
 from duetime.engine.members import Members
-from duetime.engine.targets import Targets
+from duetime.engine.targets import Targets, name_of
 from duetime.stores import Change, Store
 from duetime.timer import Kind, Outcome, Status, Timer
 
@@ -75,7 +75,7 @@ class Dispatcher:
             if (hold_for := self._holds.hold_for(timer)) is not None:
                 held.append(_holding(timer, now, hold_for))
                 continue
-            name = self._sender.target(timer.spec.callback)
+            name = name_of(timer.tenant, self._sender.target(timer.spec.callback))
             if self._targets.begin(name, timer):
                 begun.append((name, timer))
         if begun or held:

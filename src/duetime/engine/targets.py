@@ -10,6 +10,9 @@ How many places a receiver has, it earns: a few at first, one more with every an
 limit, and half as many after every attempt that timed out. So it takes hundreds of receivers that
 hang to fill a node, and one that recovers is back to its limit in moments.
 
+Each tenant's callbacks count by themselves: what one does to a receiver that others call as well
+costs them no places, and none of them waits in the queue of another.
+
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as it has
 answered since the last ones were claimed, but for the first. They are claimed by the dozen then,
 not one by one.
@@ -274,6 +277,11 @@ class Targets:
             self._serveable[target.name] = target
         elif target.under_way < target.places:
             self._squeezed[target.name] = target
+
+
+def name_of(tenant: str, receiver: str) -> str:
+    """What a tenant's receiver is called here; the name of a tenant has no space."""
+    return f"{tenant} {receiver}"
 
 
 def _most_bytes_for_one() -> int:
