@@ -63,6 +63,33 @@ class QuotasBody(Body):
     ) = UNSET
 
 
+class LimitsBody(Body):
+    """The most callbacks, in the whole cluster; null: no limit. What is left out stays."""
+
+    concurrency: (
+        Annotated[int, Meta(ge=1, le=1_000_000, description="Callbacks under way at once.")]
+        | UnsetType
+        | None
+    ) = UNSET
+    per_second: (
+        Annotated[float, Meta(ge=SLOWEST_PACE, le=1e9, description="Callbacks begun per second.")]
+        | UnsetType
+        | None
+    ) = UNSET
+    burst: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=1_000_000,
+                description="Callbacks begun at once after a rest; null: as many as in a second.",
+            ),
+        ]
+        | UnsetType
+        | None
+    ) = UNSET
+
+
 class CreateTenant(Body):
     """A tenant to create."""
 
