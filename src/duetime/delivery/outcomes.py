@@ -14,8 +14,9 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis, from_datetime
 from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
-from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
+from duetime.delivery.egress import Egress
 from duetime.delivery.opening import TlsFailed
+from duetime.delivery.proxy import ProxyFailed
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Answer
 from duetime.durations import format_duration
@@ -76,30 +77,43 @@ def unresolved(host: str, answer: Answer | None, waited: Millis) -> Outcome:
     return _failed(Kind.DNS, f"cannot resolve host {host}: {reason}")
 
 
-def not_permitted(receiver: Receiver, answer: Answer) -> Outcome:
+def not_permitted(receiver: Receiver, answer: Answer, egress: Egress) -> Outcome:
     """The outcome where a receiver may be called at none of its addresses."""
-    address = answer.addresses[0]
-    which = address if receiver.literal else f"{address}, the address of {receiver.host},"
-    text = f"{which} may not be called; the operator can permit it with {EGRESS_VARIABLE}"
+    address, host = answer.addresses[0], receiver.host
+    which = address if address == host else f"{address}, the address of {host},"
+    at = None if answer is receiver.unresolved else address
+    text = f"{which} may not be called; {egress.remedy(host, receiver.port, at)}"
     return Outcome(kind=Kind.EGRESS, error=text)
 
 
-def not_connected(error: OSError | TlsFailed, at: str, within: float) -> Outcome:
+def not_connected(error: OSError | TlsFailed | ProxyFailed, at: str, within: float) -> Outcome:
     """The outcome where no connection to ``at`` was made, so that nothing was sent.
 
     All of these may be tried again, TLS too: certificates are renewed and load balancers repaired
     within the time that retry policies span, and the policy bounds the tries anyway.
     """
+    if isinstance(error, ProxyFailed):
+        text = f"no connection to {at} through the proxy: {error}"
+        return Outcome(kind=error.kind, error=text, retryable=error.kind is not Kind.EGRESS)
     if isinstance(error, TlsFailed):
-        return _failed(Kind.TLS, f"TLS: {_tls_problem(error.__cause__)}")
+        return _no_tls(error.__cause__, at, within)
     if isinstance(error, ConnectionRefusedError):
         return _failed(Kind.NETWORK, f"connection refused by {at}")
     if error.errno is not None:
         return _failed(Kind.NETWORK, f"cannot connect to {at}: {os.strerror(error.errno)}")
     if isinstance(error, TimeoutError):
-        waited = format_duration(round(1000 * within))
-        return _failed(Kind.TIMEOUT, f"no connection to {at} within {waited}")
+        return _failed(Kind.TIMEOUT, f"no connection to {at} within {_waited(within)}")
     return _failed(Kind.NETWORK, f"cannot connect to {at}: {error}")
+
+
+def _no_tls(cause: BaseException | None, at: str, within: float) -> Outcome:
+    if isinstance(cause, TimeoutError) and cause.errno is None:
+        return _failed(Kind.TIMEOUT, f"no TLS handshake with {at} within {_waited(within)}")
+    return _failed(Kind.TLS, f"TLS: {_tls_problem(cause)}")
+
+
+def _waited(seconds: float) -> str:
+    return format_duration(round(1000 * seconds))
 
 
 def unanswered(error: NoAnswer, at: str) -> Outcome:

@@ -17,7 +17,16 @@ _NAME = re.compile(r"[a-z0-9_.-]{1,253}")
 class Receiver:
     """Where callbacks go. One object serves all the URLs of its origin."""
 
-    __slots__ = ("_answer", "addresses", "host", "is_tls", "literal", "origin", "port")
+    __slots__ = (
+        "_answer",
+        "addresses",
+        "host",
+        "is_tls",
+        "literal",
+        "origin",
+        "port",
+        "unresolved",
+    )
 
     def __init__(self, url: Url) -> None:
         """Take the origin of a URL; ValueError if it has none that could be called."""
@@ -30,10 +39,12 @@ class Receiver:
             self.literal = Answer((host,), None, 0, math.inf)
         elif not _NAME.fullmatch(host):
             raise ValueError("must be an http or https URL")
+        self.unresolved = Answer((host,), None, 0, math.inf)  # where others find its addresses
         self.host = host
         self.port = port
         self.is_tls = url.scheme == "https"
-        self.origin = f"{url.scheme}://{self.name(host)}"
+        # A dot at the end of a name makes no other receiver: limits are counted by this.
+        self.origin = f"{url.scheme}://{self.name(host.removesuffix('.'))}"
         self.addresses: tuple[str, ...] = ()  # permitted, the one to try first in front
         self._answer: Answer | None = None
 
@@ -42,7 +53,13 @@ class Receiver:
         if answer is self._answer:
             return
         permitted = [
-            address for address in answer.addresses if egress.permits(self.host, self.port, address)
+            address
+            for address in answer.addresses
+            if (
+                egress.permits_name(self.host, self.port)
+                if answer is self.unresolved
+                else egress.permits(self.host, self.port, address)
+            )
         ]
         first = self.addresses[:1]
         permitted.sort(key=lambda address: address not in first)
