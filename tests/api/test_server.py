@@ -1,6 +1,7 @@
 """The API on a socket: what reaches the server before, or instead of, the app."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -52,6 +53,15 @@ def exchange(running: Running) -> Exchange:
             await writer.wait_closed()
 
     return send
+
+
+async def _all_of(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the end, which may be a rude one for who is still writing."""
+    came = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(4096):
+            came += piece
+    return came
 
 
 async def _answer(reader: asyncio.StreamReader, method: str) -> tuple[int, dict[str, str], bytes]:
@@ -125,7 +135,7 @@ def drip(monkeypatch: pytest.MonkeyPatch, running: Running) -> Drip:
     async def send(first: bytes, again: bytes) -> bytes:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(first)
-        answer = asyncio.create_task(reader.read())
+        answer = asyncio.create_task(_all_of(reader))
         async with asyncio.timeout(10):
             while not answer.done():
                 writer.write(again)
