@@ -185,7 +185,7 @@ async def test_no_answer_in_time(sender: HttpSender, receiver: Receiver):
 async def test_dripping_answer(sender: HttpSender, receiver: Receiver):
     """An answer that never ends costs no more than the timeout."""
     outcome = await outcome_of(sender, receiver.url("/dripping"), timeout=100)
-    assert (outcome.kind, outcome.error) == (Kind.TIMEOUT, "no answer within 100ms")
+    assert (outcome.kind, outcome.error) == (Kind.TIMEOUT, "the answer did not end within 100ms")
 
 
 async def test_unknown_host(make_sender: MakeSender):

@@ -28,6 +28,10 @@ class NotHttp(NoAnswer):
     """Something came that is no HTTP."""
 
 
+class Unfinished(TimeoutError):
+    """The answer began and did not end in time."""
+
+
 class GivenUp(NoAnswer):
     """This side closed the connection."""
 
@@ -128,6 +132,10 @@ class Answers:
             return
         how = "the connection was closed" if exc is None else "the connection was reset"
         self.fail(BrokeOff(how) if self._received else NothingCame(how))
+
+    def run_out(self) -> None:
+        """There is no time left."""
+        self.fail(Unfinished() if self._received else TimeoutError())
 
     def fail(self, error: Exception) -> None:
         """There will be no answer."""

@@ -15,7 +15,7 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.answers import NoAnswer, NothingCame
+from duetime.delivery.answers import NoAnswer, NothingCame, Unfinished
 from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
 from duetime.delivery.egress import Egress
@@ -187,9 +187,9 @@ class HttpSender:
             response = await connection.exchange(
                 head, headers.body(callback), left, is_head=is_head, keep=keep
             )
-        except TimeoutError:
+        except TimeoutError as error:
             url.receiver.demote(address)
-            return outcomes.timed_out(callback.timeout)
+            return outcomes.timed_out(callback.timeout, has_begun=isinstance(error, Unfinished))
         except NoAnswer as error:
             if isinstance(error, NothingCame):
                 self._connections.was_cut(connection)

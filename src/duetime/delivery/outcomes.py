@@ -51,8 +51,11 @@ def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> O
     text = None if excerpt is None else excerpt.text()
     if 200 <= status < 300:  # noqa: PLR2004 - the class of success
         return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency, response=text)
-    retryable = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
-    error = _PHRASES.get(status) or f"HTTP {status}"
+    # What is no status of HTTP counts as a fault of the receiver's, as RFC 9110 has it.
+    is_none = not 100 <= status < 600  # noqa: PLR2004 - the five classes
+    is_its_fault = is_none or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    retryable = is_its_fault or status in _RETRYABLE
+    error = _PHRASES.get(status) or f"HTTP {status:03}{', which is no status' * is_none}"
     if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
         error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
     return Outcome(
@@ -66,9 +69,10 @@ def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> O
     )
 
 
-def timed_out(timeout: Millis) -> Outcome:
-    """The outcome of an attempt whose time ran out."""
-    return _failed(Kind.TIMEOUT, f"no answer within {format_duration(timeout)}")
+def timed_out(timeout: Millis, *, has_begun: bool = False) -> Outcome:
+    """The outcome of an attempt whose time ran out, be it before an answer or in the middle."""
+    what = "the answer did not end" if has_begun else "no answer"
+    return _failed(Kind.TIMEOUT, f"{what} within {format_duration(timeout)}")
 
 
 def unresolved(host: str, answer: Answer | None, waited: Millis) -> Outcome:
