@@ -9,9 +9,9 @@ from pyreqwest.http import Url
 from duetime.delivery.egress import Egress
 from duetime.delivery.resolver import Answer
 
-# What DNS names are made of, and no more: what the URL parser lets through beyond that, the HTTP
-# library may spell differently, and then the pinned name would not be the one that it looks up.
-_NAME = re.compile(r"[a-z0-9_.-]{1,253}")
+# What DNS names are made of, and no more: what the URL parser lets through beyond that, such as
+# "127.0.0.1..", a proxy may take for something else than the name that was judged here.
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 
 
 class Receiver:
