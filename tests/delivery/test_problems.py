@@ -164,6 +164,7 @@ async def test_nats(sender: HttpSender):
     [
         ("https://Receiver.Example/a", "https://receiver.example:443"),
         ("http://receiver.example:8080/b?c", "http://receiver.example:8080"),
+        ("http://receiver.example.:80/", "http://receiver.example:80"),
         ("http://2130706433/", "http://127.0.0.1:80"),
         ("http://[0:0::1]/", "http://[::1]:80"),
         ("https://bücher.example", "https://xn--bcher-kva.example:443"),

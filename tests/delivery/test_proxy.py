@@ -131,6 +131,18 @@ async def test_lists_hold_for_names_of_the_proxy(
     assert bool(proxy.asked) is (words is None)
 
 
+async def test_proxy_of_the_environment_is_another_one(
+    proxied: MakeProxied, proxy: ConnectProxy, receiver: Receiver, monkeypatch
+):
+    """Only the setting counts, and nothing is left out of it."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "*")
+    assert (await proxied().send(make_timer(receiver.url()), mine)).kind is Kind.OK
+    assert len(proxy.asked) == 1
+
+
 @pytest.mark.parametrize("credentials", ["me:s3cret%40%C3%BC@", "me@", ":s3cret@"])
 async def test_credentials(make_sender: MakeSender, receiver: Receiver, credentials: str):
     """User and password are sent to the proxy, percent-decoded, and to nobody else."""

@@ -40,6 +40,7 @@ _CERTIFICATE_PROBLEMS = {
     62: "certificate is for another host",
     64: "certificate is for another host",
 }
+_TOO_OLD = frozenset({"UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION"})
 _NOT_SPOKEN = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
 )
@@ -171,5 +172,7 @@ def _tls_problem(error: BaseException | None) -> str:
         return "the receiver closed the connection during the handshake"
     if isinstance(error, ssl.SSLError) and error.reason in _NOT_SPOKEN:
         return "the receiver does not speak it here"
+    if isinstance(error, ssl.SSLError) and error.reason in _TOO_OLD:
+        return "the receiver speaks no version of it that is safe (1.2 or newer)"
     reason = getattr(error, "reason", None) or error
     return str(reason).replace("_", " ").lower()
