@@ -5,12 +5,14 @@ import socket
 import pytest
 
 from duetime.delivery.http import HttpSender
+from duetime.delivery.receiver import MOST_ADDRESSES
 from duetime.delivery.resolver import Lookup
 from duetime.delivery.sockets import connect
 from duetime.testing import FakeClock
 from duetime.timer import Kind
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.receiver import Receiver
+from tests.ports import free_port
 
 HINT_FOR_PUBLIC = "the operator can permit it with EGRESS_PUBLIC"
 HINT = "may not be called; the operator can permit it with EGRESS_ALLOW"
@@ -297,6 +299,16 @@ async def test_every_address_refuses(sender: HttpSender, make_sender: MakeSender
         sender = make_sender(lookup=answering(["127.0.0.1", "127.0.0.9"]))
         outcome = await sender.send(make_timer(f"http://two.example:{port}/"), mine)
     assert outcome.error == f"connection refused by 127.0.0.9:{port}"
+
+
+async def test_name_with_very_many_addresses(make_sender: MakeSender):
+    """Who owns a name cannot have Duetime knock at every door of a network."""
+    port, asked = free_port(), []
+    sender = make_sender(lookup=lambda _: [f"127.0.9.{n}" for n in range(1, 255)])
+    timer = make_timer(f"http://many.example:{port}/")
+    outcome = await sender.send(timer, lambda: asked.append(1) or True)
+    assert outcome.kind is Kind.NETWORK
+    assert len(asked) == MOST_ADDRESSES
 
 
 async def test_no_second_address_once_something_was_sent(

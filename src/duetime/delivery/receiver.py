@@ -9,6 +9,9 @@ from pyreqwest.http import Url
 from duetime.delivery.egress import Egress
 from duetime.delivery.resolver import Answer
 
+# To be tried in one attempt: who owns a name may give it thousands, and have each of them knocked at.
+MOST_ADDRESSES = 16
+
 # What DNS names are made of, and no more: what the URL parser lets through beyond that, such as
 # "127.0.0.1..", a proxy may take for something else than the name that was judged here.
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
@@ -63,7 +66,7 @@ class Receiver:
         ]
         first = self.addresses[:1]
         permitted.sort(key=lambda address: address not in first)
-        self.addresses = tuple(permitted)
+        self.addresses = tuple(permitted[:MOST_ADDRESSES])
         self._answer = answer
 
     def demote(self, address: str) -> None:
