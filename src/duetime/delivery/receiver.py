@@ -9,7 +9,7 @@ from pyreqwest.http import Url
 from duetime.delivery.egress import Egress
 from duetime.delivery.resolver import Answer
 
-# To be tried in one attempt: who owns a name may give it thousands, and have each of them knocked at.
+# To be tried in one attempt: who owns a name may give it thousands, and have them all knocked at.
 MOST_ADDRESSES = 16
 
 # What DNS names are made of, and no more: what the URL parser lets through beyond that, such as
