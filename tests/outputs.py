@@ -38,12 +38,13 @@ class Outputs:
         self.keep("API_KEY", settings.get("API_KEY"))
         for secret in settings.get("SIGNING_SECRETS", "").split(","):
             self.keep("SIGNING_SECRETS", secret.strip().removeprefix("whsec_"))
-        try:
-            password = urlsplit(settings.get("DATABASE_URL", "")).password
-        except ValueError:  # it is wrong on purpose
-            return
-        for each in {password, password and unquote(password)}:
-            self.keep("the password in DATABASE_URL", each)
+        for name in ("DATABASE_URL", "EGRESS_PROXY"):
+            try:
+                password = urlsplit(settings.get(name, "")).password
+            except ValueError:  # it is wrong on purpose
+                continue
+            for each in {password, password and unquote(password)}:
+                self.keep(f"the password in {name}", each)
 
     def keep_key(self, key: str) -> None:
         """Have a key, and of one that has an id also the secret without it."""

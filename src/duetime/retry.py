@@ -24,6 +24,6 @@ def delay_after(policy: RetryPolicy, failures: int, luck: float) -> Millis:
     try:
         backoff = policy.initial_interval * policy.backoff_multiplier ** (failures - 1)
     except OverflowError:
-        backoff = policy.max_interval
+        backoff = policy.max_interval if policy.initial_interval else 0
     delay = min(backoff, policy.max_interval)
     return round(delay * (1 + policy.jitter * (2 * luck - 1)))

@@ -1,35 +1,49 @@
 """The API on a socket: what reaches the server before, or instead of, the app."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from duetime.api import server as servers
 from duetime.api.server import MOST_HEADER_BYTES, MOST_HEADERS, ApiServer, listen
 from duetime.stores.memory import MemoryStore
 from tests.api.client import KEY, timer_body
 from tests.api.conftest import MakeApi
+from tests.waiting import until
 
 AUTH = f"X-API-Key: {KEY}\r\n".encode()
 BODY = json.dumps(timer_body()).encode()
 
 Exchange = Callable[..., Awaitable[list[tuple[int, dict[str, str], bytes]]]]
+Drip = Callable[[bytes, bytes], Awaitable[bytes]]
+
+
+Running = tuple[ApiServer, tuple[str, int]]
 
 
 @pytest.fixture
-async def exchange(make_api: MakeApi) -> AsyncIterator[Exchange]:
-    """Sends bytes to a server, and gives the answers that come back on that connection."""
+async def running(make_api: MakeApi) -> AsyncIterator[Running]:
+    """A server, and where it listens."""
     listener = listen("127.0.0.1", 0)
-    api = make_api(MemoryStore(), max_body=4096)
-    server = ApiServer(api.app, drain_for=1)
+    server = ApiServer(make_api(MemoryStore(), max_body=4096).app, drain_for=1)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.is_listening.wait()
-    port = listener.getsockname()[1]
+    yield server, listener.getsockname()
+    server.should_exit = True
+    await serving
+
+
+@pytest.fixture
+def exchange(running: Running) -> Exchange:
+    """Sends bytes to a server, and gives the answers that come back on that connection."""
+    _, address = running
 
     async def send(data: bytes, answers: int = 1, method: str = "") -> list[Any]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection(*address)
         try:
             async with asyncio.timeout(10):
                 writer.write(data)
@@ -38,9 +52,16 @@ async def exchange(make_api: MakeApi) -> AsyncIterator[Exchange]:
             writer.close()
             await writer.wait_closed()
 
-    yield send
-    server.should_exit = True
-    await serving
+    return send
+
+
+async def _all_of(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the end, which may be a rude one for who is still writing."""
+    came = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(4096):
+            came += piece
+    return came
 
 
 async def _answer(reader: asyncio.StreamReader, method: str) -> tuple[int, dict[str, str], bytes]:
@@ -103,6 +124,63 @@ async def test_not_http(exchange: Exchange, data: bytes):
     envelope = json.loads(body)
     assert (envelope["code"], envelope["data"]) == (2, None)
     assert envelope["message"]
+
+
+@pytest.fixture
+def drip(monkeypatch: pytest.MonkeyPatch, running: Running) -> Drip:
+    """Sends bytes to a server that has little patience, then others again and again to its end."""
+    monkeypatch.setattr(servers, "LONGEST_HEAD", 0.5)
+    _, address = running
+
+    async def send(first: bytes, again: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(first)
+        answer = asyncio.create_task(_all_of(reader))
+        async with asyncio.timeout(10):
+            while not answer.done():
+                writer.write(again)
+                await asyncio.sleep(0.01)
+        writer.close()
+        return await answer
+
+    return send
+
+
+@pytest.mark.parametrize("first", [b"", request("GET /healthz")], ids=["first", "second"])
+async def test_headers_that_never_end(drip: Drip, first: bytes):
+    """A request whose headers only drip in is given up, be it the first or a later one."""
+    answer = await drip(first + b"GET /healthz HTTP/1.1\r\nX: ", b"x")
+    head, _, body = answer.rpartition(b"\r\n\r\n")
+    assert head.split(b"HTTP/1.1 ")[-1].startswith(b"400 ")
+    assert "did not arrive within" in json.loads(body)["message"]
+    assert head.count(b"HTTP/1.1 200") == bool(first)
+
+
+@pytest.mark.parametrize("again", [b"", b"\r\n"], ids=["silence", "empty lines"])
+async def test_connection_on_which_no_request_comes(drip: Drip, again: bytes):
+    """It is closed without a word."""
+    assert await drip(b"", again) == b""
+
+
+async def test_body_that_nobody_reads(drip: Drip):
+    """What drips in after its request was answered does not hold the connection."""
+    unread = request("POST /nowhere", b"Content-Length: 1000000")
+    answer = await drip(unread, b"x")
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+async def test_time_for_headers_ends_with_them(running: Running):
+    """Who has sent them is waited for by the app alone, and has as long as it gives."""
+    server, address = running
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(request("POST /timers", b"Content-Length: %d" % len(BODY)))
+    await until(lambda: server.server_state.tasks, "the request to be begun")
+    assert [connection._alarm for connection in server.server_state.connections] == [None]
+    writer.write(BODY)
+    assert (await _answer(reader, ""))[0] == 201
+    assert [connection._alarm for connection in server.server_state.connections] == [None]
+    writer.close()
 
 
 async def test_chunked(exchange: Exchange):

@@ -71,11 +71,13 @@ async def make_sender() -> AsyncIterator[MakeSender]:
         allow: str = "",
         *,
         loopback: bool = True,
+        public: str = "all",
+        deny: str = "",
         clock: Any = None,
         secrets: Sequence[bytes] = (),
         **options: Any,
     ) -> HttpSender:
-        egress = Egress.parse(allow, loopback=loopback)
+        egress = Egress.parse(allow, public=public, deny=deny, loopback=loopback)
         if secrets:
             options["terms"] = the_same_for_all(Terms(secrets=tuple(secrets)))
         made.append(HttpSender(clock or SystemClock(), egress, **options))

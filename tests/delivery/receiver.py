@@ -50,7 +50,6 @@ class Receiver:
         self.port = port
         self.requests: list[Request] = []
         self.connections = 0
-        self.sent = 0  # bytes of the endless answer that were taken
         self.arrived = asyncio.Event()  # a request is here
         self.gone = asyncio.Event()  # a connection was closed by the other side
         self._host = host
@@ -164,7 +163,6 @@ class Receiver:
         while True:
             writer.write(b"10000\r\n" + bytes(65_536) + b"\r\n")
             await writer.drain()
-            self.sent += 65_536
 
     async def _dripping(
         self, _: Request, __: asyncio.StreamReader, writer: asyncio.StreamWriter

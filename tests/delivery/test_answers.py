@@ -116,36 +116,6 @@ async def test_something_that_nobody_asked_for(sender: HttpSender, receiver: Rec
             await until(lambda: not sender._connections.at_rest)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n\0\0", None),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "Content-Length"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "Content-Length"),
-        ("HTTP/1.1 20x OK\r\n\r\n", "status code"),
-        ("HTTP/1.1 200 OK\r\nX: 1\r\n: 2\r\n\r\n", "header"),
-        ("HTTP/9.9 200 OK\r\n\r\n", "version"),
-    ],
-    ids=["101", "two lengths", "length", "status", "header", "version"],
-)
-async def test_no_answer_that_counts(
-    sender: HttpSender, receiver: Receiver, text: str, reason: str | None
-):
-    """What is no answer to the request is not taken for one, and the connection is closed."""
-    outcome = await answered(sender, receiver, text)
-    if reason is None:
-        assert (outcome.kind, outcome.error) == (Kind.HTTP, "HTTP 101 Switching Protocols")
-    else:
-        assert outcome.kind is Kind.NETWORK
-        assert outcome.error is not None
-        assert outcome.error.startswith(
-            f"the answer of 127.0.0.1:{receiver.port} is not valid HTTP"
-        )
-        assert reason.lower() in outcome.error.lower()
-    await asyncio.wait_for(receiver.gone.wait(), 10)
-    assert sender._connections.at_rest == []
-
-
 @pytest.mark.parametrize("text", [f"{OK}X: " + "x" * 3000, "HTTP/1.1 102 Wait\r\n\r\n" * 200])
 async def test_headers_that_do_not_end(make_sender: MakeSender, receiver: Receiver, text: str):
     """They are read up to the limit, and no more is kept."""

@@ -33,9 +33,11 @@ DENIED = {
     "segment routing": ["5f00::1"],
     "mapped": ["::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:a9fe:a9fe"],
     "compatible": ["::127.0.0.1", "::8.8.8.8"],
+    "translated": ["::ffff:0:127.0.0.1", "::ffff:0:8.8.8.8"],
     "NAT64": ["64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::808:808"],
     "6to4": ["2002:7f00:1::1", "2002:a9fe:a9fe::", "192.88.99.1"],
     "Teredo": ["2001:0:4136:e378:8000:63bf:3fff:fdd2"],
+    "ISATAP": ["2a00:1450::5efe:808:808", "2a00:1450::200:5efe:a00:1", "fe80::5efe:a00:1"],
 }
 GLOBAL = [
     *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0"),
@@ -106,6 +108,71 @@ def test_loopback_permits_nothing_else(address: str):
 def test_allow_list(allow: str, host: str, port: int, address: str, *, permitted: bool):
     """Each form of entry permits what it says and no more."""
     assert Egress.parse(allow).permits(host, port, address) is permitted
+
+
+@pytest.mark.promise("permitted-addresses")
+@pytest.mark.parametrize(
+    ("deny", "host", "port", "address", "permitted"),
+    [
+        ("8.8.8.0/24", "a.example", 443, "8.8.8.8", False),
+        ("8.8.8.0/24", "a.example", 443, "::ffff:8.8.8.8", False),
+        ("8.8.8.0/24", "a.example", 443, "64:ff9b::808:808", False),
+        ("8.8.8.0/24", "a.example", 443, "9.9.9.9", True),
+        ("8.8.8.8:25", "a.example", 25, "8.8.8.8", False),
+        ("8.8.8.8:25", "a.example", 443, "8.8.8.8", True),
+        ("2606:4700::/32", "a.example", 443, "2606:4700::1", False),
+        ("*.example", "a.example.", 443, "8.8.8.8", False),
+        ("*.example", "example", 443, "8.8.8.8", True),
+        ("a.example", "b.example", 443, "8.8.8.8", True),
+        ("10.1.0.0/16", "a.example", 443, "10.1.2.3", False),
+        ("10.1.0.0/16", "a.example", 443, "10.2.0.1", True),
+        ("hooks.internal", "hooks.internal", 443, "10.2.0.1", False),
+    ],
+)
+def test_deny_list(deny: str, host: str, port: int, address: str, *, permitted: bool):
+    """It wins over what is public, and over what is allowed."""
+    egress = Egress.parse("10.0.0.0/8, hooks.internal", deny=deny)
+    assert egress.permits(host, port, address) is permitted
+
+
+@pytest.mark.promise("permitted-addresses")
+@pytest.mark.parametrize(
+    ("public", "host", "port", "address", "permitted"),
+    [
+        ("all", "a.example", 443, "8.8.8.8", True),
+        ("ALL", "a.example", 443, "8.8.8.8", True),
+        ("none", "a.example", 443, "8.8.8.8", False),
+        ("none", "hooks.internal", 443, "10.0.0.1", True),
+        ("none", "hooks.internal", 443, "8.8.8.8", True),
+        ("*.partner.example:443", "a.partner.example", 443, "8.8.8.8", True),
+        ("*.partner.example:443", "a.partner.example", 8443, "8.8.8.8", False),
+        ("*.partner.example:443", "b.example", 443, "8.8.8.8", False),
+        ("a.example", "a.example", 443, "127.0.0.1", False),
+        ("a.example", "a.example", 443, "::ffff:10.0.0.1", False),
+        ("0.0.0.0/0", "a.example", 443, "10.0.0.1", False),
+        ("8.8.8.0/24", "a.example", 443, "8.8.8.8", True),
+        ("8.8.8.0/24", "a.example", 443, "9.9.9.9", False),
+    ],
+)
+def test_public_list(public: str, host: str, port: int, address: str, *, permitted: bool):
+    """It narrows what is public and opens nothing: a host in it may not lead inside."""
+    egress = Egress.parse("hooks.internal", public=public)
+    assert egress.permits(host, port, address) is permitted
+
+
+@pytest.mark.parametrize("public", ["all, a.example", "none,all", "none, 8.8.8.8"])
+def test_all_and_none_stand_alone(public: str):
+    """A list that says two things at once is refused."""
+    with pytest.raises(ConfigurationError, match="EGRESS_PUBLIC: all and none stand alone"):
+        Egress.parse("", public=public)
+
+
+@pytest.mark.parametrize("variable", ["EGRESS_PUBLIC", "EGRESS_DENY"])
+def test_bad_entry_is_named_with_its_list(variable: str):
+    """It is said which of the lists it stands in."""
+    lists = {variable.removeprefix("EGRESS_").lower(): "8.8.8.8, *"}
+    with pytest.raises(ConfigurationError, match=rf"^{variable}: '\*' is neither a network"):
+        Egress.parse("", **lists)
 
 
 @pytest.mark.parametrize(

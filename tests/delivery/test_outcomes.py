@@ -1,7 +1,6 @@
 """What each answer, and each lack of one, means: the kind, the sentence, and whether to retry."""
 
 import logging
-import socket
 import time
 from email.utils import formatdate
 from typing import Any
@@ -25,43 +24,6 @@ async def outcome_of(sender: HttpSender, url: str, **callback) -> Outcome:
     assert outcome.latency_ms is not None
     assert 0 <= outcome.latency_ms < 5000
     return outcome
-
-
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-async def test_success(sender: HttpSender, receiver: Receiver, status: int):
-    """Every 2xx is success."""
-    outcome = await outcome_of(sender, receiver.url(f"/status/{status}"))
-    assert (outcome.kind, outcome.status_code, outcome.error) == (Kind.OK, status, None)
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "retryable"),
-    [
-        (500, "HTTP 500 Internal Server Error", True),
-        (502, "HTTP 502 Bad Gateway", True),
-        (503, "HTTP 503 Service Unavailable", True),
-        (599, "HTTP 599", True),
-        (408, "HTTP 408 Request Timeout", True),
-        (425, "HTTP 425 Too Early", True),
-        (429, "HTTP 429 Too Many Requests", True),
-        (400, "HTTP 400 Bad Request", False),
-        (401, "HTTP 401 Unauthorized", False),
-        (404, "HTTP 404 Not Found", False),
-        (410, "HTTP 410 Gone", False),
-        (499, "HTTP 499", False),
-        (304, "HTTP 304 Not Modified", False),
-        (302, "HTTP 302 Found", False),
-    ],
-)
-async def test_status(
-    sender: HttpSender, receiver: Receiver, status: int, error: str, *, retryable: bool
-):
-    """An answer that is not 2xx is named; the server's own and the passing ones are retried."""
-    outcome = await outcome_of(sender, receiver.url(f"/status/{status}"))
-    assert outcome.kind is Kind.HTTP
-    assert (outcome.status_code, outcome.error) == (status, error)
-    assert outcome.retryable is retryable
-    assert outcome.retry_at is None
 
 
 @pytest.mark.promise("no-secret")
@@ -130,41 +92,6 @@ async def test_retry_after_of_an_answer(
     assert outcome.retry_at == (None if millis is None else NOW + millis)
 
 
-@pytest.mark.parametrize(
-    ("path", "error"),
-    [
-        ("/reset", "no answer from {at}: the connection was closed"),
-        ("/raw", "no answer from {at}: the connection was closed"),
-        (
-            "/raw?text=lol%20what%0D%0A%0D%0A",
-            "the answer of {at} is not valid HTTP: Expected HTTP/, RTSP/ or ICE/",
-        ),
-        (
-            "/raw?text=HTTP/1.1%20200%20OK%0D%0AContent-Length:%2020%0D%0A%0D%0Ashort",
-            "the answer of {at} broke off: the connection was closed",
-        ),
-    ],
-    ids=["reset", "closed", "garbage", "truncated"],
-)
-async def test_broken_answer(sender: HttpSender, receiver: Receiver, path: str, error: str):
-    """An answer that breaks is a network error that says how, and the attempt is not repeated."""
-    outcome = await outcome_of(sender, receiver.url(path))
-    assert outcome.kind is Kind.NETWORK
-    assert outcome.error == error.format(at=f"127.0.0.1:{receiver.port}")
-    assert outcome.retryable
-    assert len(receiver.requests) == 1
-
-
-async def test_connection_refused(sender: HttpSender):
-    """A closed port is named with its address."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        at = f"127.0.0.1:{unused.getsockname()[1]}"
-        outcome = await outcome_of(sender, f"http://{at}/")
-    assert (outcome.kind, outcome.retryable) == (Kind.NETWORK, True)
-    assert outcome.error == f"connection refused by {at}"
-
-
 async def test_no_route(make_sender: MakeSender):
     """What else keeps a connection from being made is said in the system's words."""
     outcome = await outcome_of(make_sender("255.255.255.255"), "http://255.255.255.255:9/")
@@ -172,31 +99,6 @@ async def test_no_route(make_sender: MakeSender):
     assert outcome.error is not None
     assert outcome.error.startswith("cannot connect to 255.255.255.255:9: ")
     assert "os error" not in outcome.error
-
-
-async def test_no_answer_in_time(sender: HttpSender, receiver: Receiver):
-    """A receiver that says nothing is given up after the timeout."""
-    outcome = await outcome_of(sender, receiver.url("/hang"), timeout=50)
-    assert (outcome.kind, outcome.retryable) == (Kind.TIMEOUT, True)
-    assert outcome.error == "no answer within 50ms"
-    assert len(receiver.requests) == 1
-
-
-async def test_dripping_answer(sender: HttpSender, receiver: Receiver):
-    """An answer that never ends costs no more than the timeout."""
-    outcome = await outcome_of(sender, receiver.url("/dripping"), timeout=100)
-    assert (outcome.kind, outcome.error) == (Kind.TIMEOUT, "no answer within 100ms")
-
-
-async def test_unknown_host(make_sender: MakeSender):
-    """A name without an address is named, and tried again."""
-
-    def lookup(host: str) -> list[str]:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    outcome = await outcome_of(make_sender(lookup=lookup), "http://nope.invalid/")
-    assert (outcome.kind, outcome.retryable) == (Kind.DNS, True)
-    assert outcome.error == "cannot resolve host nope.invalid: Name or service not known"
 
 
 async def test_nats_timer(sender: HttpSender):

@@ -46,6 +46,20 @@ async def test_good_url(sender: HttpSender, url: str):
         *("http://receiver.example:0/", "http://receiver.example:65536/", "http://a b/"),
         *("http://receiver.example/\nX: y", " http://receiver.example", "http://[fe80::1%25eth0]/"),
         *("http://a`b/", "http://a(b/", "http://1.2.3.4.5/", f"http://{'a' * 254}/"),
+        *("gopher://a.example:70/_x", "unix:///run/x.sock", "http+unix://%2Frun%2Fx.sock/"),
+        *("ws://a.example/", "data:,x", "dict://a.example:11211/", "ldap://a.example/", "blob:x"),
+        *("//a.example/", "\\\\a.example\\", "http:\\\\a.example/", "http:/a.example", "/\\a"),
+        *("http://a.example:-1/", "http://a.example:8x/", "http://a.example:٨٠/", "http://:80/"),
+        *(
+            "http://a.example/\0",
+            "http://a\0.example/",
+            "http://a\r.example/",
+            "http://a.example\t/",
+        ),
+        *("http://a%00.example/", "http://a%0d%0aX:y/", "http://a%2f.example/", "http://a%40b/"),
+        *("http://127.0.0.1../", "http://a..example/", "http://.example/", "http://./"),
+        *("http://[::1%lo]/", "http://[::ffff:127.1]/", "http://256.0.0.1/", "http://4294967296/"),
+        *("http://١٢٧.0.0.1/", "http://xn--/", "http://[v1.a]/", "http://[127.0.0.1]/"),
     ],
 )
 async def test_bad_url(sender: HttpSender, url: str):
@@ -60,7 +74,9 @@ async def test_longest_url(sender: HttpSender):
 
 
 @pytest.mark.promise("no-secret")
-@pytest.mark.parametrize("userinfo", ["me:secret", "me", ":secret"])
+@pytest.mark.parametrize(
+    "userinfo", ["me:secret", "me", ":secret", "", ":", "me:secret@a.example:80", "8.8.8.8:80"]
+)
 async def test_userinfo(sender: HttpSender, userinfo: str):
     """Credentials do not belong into the URL; the sentence says where they do, without them."""
     assert problem(sender, f"https://{userinfo}@receiver.example/") == USERINFO
@@ -148,6 +164,7 @@ async def test_nats(sender: HttpSender):
     [
         ("https://Receiver.Example/a", "https://receiver.example:443"),
         ("http://receiver.example:8080/b?c", "http://receiver.example:8080"),
+        ("http://receiver.example.:80/", "http://receiver.example:80"),
         ("http://2130706433/", "http://127.0.0.1:80"),
         ("http://[0:0::1]/", "http://[::1]:80"),
         ("https://bücher.example", "https://xn--bcher-kva.example:443"),

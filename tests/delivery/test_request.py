@@ -187,8 +187,9 @@ async def test_no_proxy_of_the_environment(
     make_sender: MakeSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     """Proxy variables are not honoured: a proxy would connect to what nobody judged."""
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"):
+        for spelled in (name, name.lower()):
+            monkeypatch.setenv(spelled, "http://127.0.0.1:1")
+    for spelled in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(spelled, raising=False)
     assert (await deliver(make_sender(), receiver)).path == "/status/200?a=b%20c"

@@ -1,75 +1,128 @@
-"""TLS: receivers must prove who they are, and the sentence says what their certificate lacks.
+"""TLS: receivers must prove who they are, and the sentence says what their certificate lacks."""
 
-The certificates in certificates/ were made with openssl: an authority, and two certificates of
-one key for localhost, receiver.example and 127.0.0.1: valid until 2120, and expired in 2020.
-"""
-
-import asyncio
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from duetime.delivery.http import HttpSender
-from duetime.timer import Kind
+from duetime.timer import Kind, Outcome
+from tests.delivery.authority import Authority
 from tests.delivery.conftest import MakeSender, make_timer, mine
-from tests.delivery.receiver import CERTIFICATES, Receiver
+from tests.delivery.faulty import GOOD, Fault, FaultyReceiver
+
+HOST = "receiver.example"
+UNTRUSTED = "certificate is not from a trusted authority"
+FOR_ANOTHER = "certificate is for another host"
+CLOSED = "TLS: the receiver closed the connection during the handshake"
+OLD = "TLS: the receiver speaks no version of it that is safe (1.2 or newer)"
+
+
+class Tls(NamedTuple):
+    """Authorities: one that is trusted and one that is not, and a sender that knows the one."""
+
+    authority: Authority
+    stranger: Authority
+    sender: HttpSender
 
 
 @pytest.fixture
-def trusting(monkeypatch: pytest.MonkeyPatch, make_sender: MakeSender) -> HttpSender:
-    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
-    return make_sender(lookup=lambda _: ["127.0.0.1"])
+def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_sender: MakeSender) -> Tls:
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
+    return Tls(authority, stranger, make_sender(lookup=lambda _: ["127.0.0.1"]))
 
 
-@pytest.mark.parametrize("host", ["receiver.example", "127.0.0.1"])
-async def test_trusted(trusting: HttpSender, host: str):
+WRONG_TLS = {
+    "expired": (lambda tls: tls.authority.server(HOST, days=(-2, -1)), "certificate has expired"),
+    "not yet valid": (
+        lambda tls: tls.authority.server(HOST, days=(1, 2)),
+        "certificate is not valid yet",
+    ),
+    "another name": (
+        lambda tls: tls.authority.server("a.example"),
+        FOR_ANOTHER,
+    ),
+    "another address": (
+        lambda tls: tls.authority.server("127.0.0.1"),
+        FOR_ANOTHER,
+    ),
+    "a name under it": (
+        lambda tls: tls.authority.server(f"*.{HOST}"),
+        FOR_ANOTHER,
+    ),
+    "self-signed": (lambda tls: tls.authority.server(HOST, is_self_signed=True), UNTRUSTED),
+    "unknown authority": (lambda tls: tls.stranger.server(HOST), UNTRUSTED),
+}
+
+
+async def attempt(
+    tls: Tls, receiver: FaultyReceiver, host: str = HOST, within: int = 30_000
+) -> Outcome:
+    timer = make_timer(f"https://{host}:{receiver.port}/hook", timeout=within)
+    return await tls.sender.send(timer, mine)
+
+
+@pytest.mark.parametrize("host", [HOST, f"{HOST}.", "127.0.0.1"])
+async def test_trusted(tls: Tls, host: str):
     """A certificate of a trusted authority for the name in the URL is accepted and pinned to."""
-    async with Receiver("valid.pem") as receiver:
+    async with FaultyReceiver(Fault(GOOD), tls=tls.authority.server(HOST, "127.0.0.1")) as receiver:
         for _ in range(3):
-            outcome = await trusting.send(make_timer(receiver.url(host=host)), mine)
-            assert outcome.kind is Kind.OK, outcome
+            assert (await attempt(tls, receiver, host)).kind is Kind.OK
         assert receiver.connections == 1
 
 
-async def test_authority_is_unknown(make_sender: MakeSender):
-    """A certificate of nobody's is refused before anything is sent."""
-    await refused(make_sender(), "valid.pem", "certificate is not from a trusted authority")
-
-
-async def test_expired(trusting: HttpSender):
-    """An old certificate is refused."""
-    await refused(trusting, "expired.pem", "certificate has expired")
-
-
-async def test_another_host(trusting: HttpSender):
-    """A certificate for another name is refused, though the address is the same."""
-    await refused(trusting, "valid.pem", "certificate is for another host", host="other.example")
+@pytest.mark.parametrize(("make", "problem"), WRONG_TLS.values(), ids=list(WRONG_TLS))
+async def test_wrong_tls(tls: Tls, make, problem: str):
+    """It is said what is wrong with a certificate, nothing is sent, and it may be mended."""
+    async with FaultyReceiver(Fault(GOOD), tls=make(tls)) as receiver:
+        outcome = await attempt(tls, receiver)
+        assert (outcome.kind, outcome.retryable) == (Kind.TLS, True)
+        assert outcome.error == f"TLS: {problem}"
+        assert receiver.requests == []
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("fault", "kind", "error"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the receiver does not speak it here"),
-        (b"", "the receiver closed the connection during the handshake"),
+        (
+            Fault(b"HTTP/1.1 400 Bad Request\r\n\r\n", "close", hears=False),
+            Kind.TLS,
+            "TLS: the receiver does not speak it here",
+        ),
+        (
+            Fault(b"\x15\x03\x01\x00\x02\x02\x46", "close", hears=False),  # "protocol version"
+            Kind.TLS,
+            OLD,
+        ),
+        (
+            Fault(then="close", hears=False),
+            Kind.TLS,
+            CLOSED,
+        ),
+        (
+            Fault(then="reset", hears=False),
+            Kind.TLS,
+            CLOSED,
+        ),
+        (
+            Fault(then="drip", again=b"\x16", hears=False),
+            Kind.TLS,
+            "TLS: the receiver does not speak it here",
+        ),
     ],
-    ids=["plain HTTP", "closed"],
+    ids=["plain HTTP", "too old", "closes", "resets", "drips nonsense"],
 )
-async def test_no_tls_on_the_port(sender: HttpSender, answer: bytes, error: str):
+async def test_no_tls(tls: Tls, fault: Fault, kind: Kind, error: str):
     """A receiver that does not speak TLS is told apart from one that is away."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(65_536)
-        writer.write(answer)
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        outcome = await sender.send(make_timer(url), mine)
-    assert (outcome.kind, outcome.error) == (Kind.TLS, f"TLS: {error}")
+    async with FaultyReceiver(fault) as receiver:
+        outcome = await attempt(tls, receiver)
+        assert (outcome.kind, outcome.error, outcome.retryable) == (kind, error, True)
 
 
-async def refused(sender: HttpSender, certificate: str, error: str, host: str = "127.0.0.1"):
-    async with Receiver(certificate) as receiver:
-        outcome = await sender.send(make_timer(receiver.url(host=host)), mine)
-        assert (outcome.kind, outcome.error) == (Kind.TLS, f"TLS: {error}")
-        assert outcome.retryable
-        assert receiver.requests == []
+async def test_handshake_that_hangs(tls: Tls):
+    """It is given up in time, and told apart from a connection that was not made."""
+    async with FaultyReceiver(Fault(then="drip", again=b"", hears=False)) as receiver:
+        outcome = await attempt(tls, receiver, within=400)
+        assert (outcome.kind, outcome.retryable) == (Kind.TIMEOUT, True)
+        assert str(outcome.error).startswith(f"no TLS handshake with {receiver.at} within ")

@@ -185,58 +185,6 @@ async def test_a_timer_at_its_deadline_is_still_sent(node, clock):
     assert node.sent == [(timer.id, 1)]
 
 
-async def test_retries_come_when_the_policy_says(node, clock):
-    """The sequence of attempts follows initial interval and multiplier, and then it has failed."""
-    policy = {"max_attempts": 3, "initial_interval": "10s", "backoff_multiplier": 3, "jitter": 0}
-    timer = await node.create(retry_policy=policy)
-    node.sender.answer = Outcome(kind=Kind.HTTP, status_code=500, error="HTTP 500", retryable=True)
-    times = []
-    for _ in range(100):
-        before = len(node.sent)
-        await node.turn()
-        if len(node.sent) > before:
-            times.append(clock.now() - timer.execute_at)
-        clock.advance(1_000)
-    stored = await node.get(timer)
-    assert times == [0, 10_000, 40_000]
-    assert [attempt for _, attempt in node.sent] == [1, 2, 3]
-    assert len({sent.webhook_id for sent in node.sender.sent}) == 1
-    assert stored.status is Status.FAILED
-    assert stored.progress.last_error == "HTTP 500"
-    log = await node.service.attempts(OPERATOR, timer.id, None, 50)
-    assert [(line.attempt, line.outcome.kind) for line in log] == [(n, "http") for n in (1, 2, 3)]
-
-
-@pytest.mark.promise("never-early")
-async def test_retry_after_delays_the_next_attempt(node, clock):
-    """A receiver that names a time is not called before it."""
-    timer = await node.create(retry_policy={"max_attempts": 2, "initial_interval": "1s"})
-    node.sender.answers.append(
-        Outcome(
-            kind=Kind.HTTP,
-            status_code=429,
-            error="HTTP 429",
-            retryable=True,
-            retry_at=clock.now() + 60_000,
-        )
-    )
-    await node.turn()
-    clock.advance(59_999)
-    await node.turn()
-    assert node.sent == [(timer.id, 1)]
-    clock.advance(1)
-    await node.turn()
-    assert node.sent == [(timer.id, 1), (timer.id, 2)]
-
-
-async def test_an_outcome_that_is_not_retryable_ends_it(node):
-    """More attempts are allowed, but the outcome forbids them."""
-    timer = await node.create(retry_policy={"max_attempts": 5})
-    node.sender.answer = Outcome(kind=Kind.HTTP, status_code=404, error="HTTP 404")
-    await node.turn()
-    assert (await node.get(timer)).status is Status.FAILED
-
-
 @pytest.mark.promise("never-early")
 async def test_a_wall_clock_that_is_set_back_delays_and_does_not_spin(node, clock):
     """A clock that is set back counts: the dispatcher sleeps until the time has come by it."""

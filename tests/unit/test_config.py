@@ -95,6 +95,8 @@ def test_serve_without_a_key_says_how_to_make_one():
         ("SIGNING_SECRETS", "hunter2"),
         ("SIGNING_SECRETS", "whsec_" + "A" * 32 + ",whsec_hunter2"),
         ("DATABASE_URL", "user:hunter2@host"),
+        ("EGRESS_PROXY", "socks5://user:hunter2@host:1080"),
+        ("EGRESS_PROXY", "http://user:hunter2@host:3128/path"),
     ],
 )
 def test_a_secret_is_never_repeated(name, value):
@@ -116,17 +118,19 @@ def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
 def test_the_secrets_are_known():
     """Whoever makes another setting a secret sees to it that its repr does not show it."""
     secrets = {setting.field for setting in TABLE if setting.is_secret}
-    assert secrets == {"api_key", "database_url", "signing_secrets"}
+    assert secrets == {"api_key", "database_url", "egress_proxy", "signing_secrets"}
 
 
 @pytest.mark.promise("no-secret")
 def test_secrets_are_not_in_the_repr():
     """Settings can be logged, for their repr shows no secret."""
     secret = "whsec_" + "A" * 32
-    env = {"API_KEY": KEY, "SIGNING_SECRETS": secret, **PG}
+    proxy = "http://user:hunter2@proxy:3128"
+    env = {"API_KEY": KEY, "SIGNING_SECRETS": secret, "EGRESS_PROXY": proxy, **PG}
     settings = load_settings({}, env)
     assert settings.signing_secrets == (secret,)
-    for hidden in (KEY, secret, "p%40ss"):
+    assert settings.egress_proxy == proxy
+    for hidden in (KEY, secret, "hunter2", "p%40ss"):
         assert hidden not in repr(settings)
     assert "timer:***@db:5433/timers" in repr(settings)
 

@@ -34,6 +34,12 @@ def test_after_very_many_failures():
     assert delay_after(policy, 1000, 0.5) == policy.max_interval
 
 
+def test_no_pause_stays_none_after_very_many_failures():
+    """Nothing times anything is nothing, also where the anything is beyond all numbers."""
+    policy = RetryPolicy(initial_interval=0, backoff_multiplier=100.0, jitter=0)
+    assert delay_after(policy, 1000, 0.5) == 0
+
+
 @given(
     st.builds(
         RetryPolicy,

@@ -16,15 +16,48 @@ MOST_HEADERS = 100
 BACKLOG = 4096
 MOST_HEADER_BYTES = 32 * 1024
 
+# Seconds that a request may take until its headers are here: nobody else waits for them. The same
+# for the rest of a body whose request has been answered. All other bodies are timed by the app.
+LONGEST_HEAD = 30.0
+
 
 class _Protocol(HttpToolsProtocol):
     """Bounds what a client may send before its request reaches the app."""
 
     _header_bytes = 0
+    _is_in_head = False
+    _has_ended = False  # a request, with what was received last
+    _alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._set_alarm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_alarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._has_ended = False
+        super().data_received(data)
+        # Usually a request comes in one piece, and needs no alarm.
+        if self._alarm is None and not self._has_ended and self._is_idle():
+            self._set_alarm()
 
     def on_message_begin(self) -> None:
         self._header_bytes = 0
+        self._is_in_head = True
         super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._stop_alarm()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._has_ended = True
+        self._stop_alarm()
+        super().on_message_complete()
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -45,6 +78,27 @@ class _Protocol(HttpToolsProtocol):
             b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
         )
         self.transport.close()
+
+    def _is_idle(self) -> bool:
+        """Tell whether the app waits for nothing here."""
+        if self.transport.is_closing():
+            return False
+        return self.cycle is None or self.cycle.response_complete
+
+    def _set_alarm(self) -> None:
+        self._alarm = self.loop.call_later(LONGEST_HEAD, self._give_up)
+
+    def _stop_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _give_up(self) -> None:
+        self._alarm = None
+        if self._is_in_head:
+            self.send_400_response(f"its headers did not arrive within {LONGEST_HEAD:.0f} s")
+        else:
+            self.transport.close()
 
     def _count(self, size: int) -> None:
         self._header_bytes += size

@@ -29,6 +29,7 @@ from duetime.clock import SystemClock
 from duetime.config import Settings, without_password
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
+from duetime.delivery.proxy import Proxy
 from duetime.delivery.signing import parse_secret
 from duetime.delivery.terms import Terms, the_same_for_all
 from duetime.engine import Engine
@@ -62,7 +63,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         store = await stack.enter_async_context(opened(settings))
         sender = HttpSender(
             clock,
-            Egress.parse(",".join(settings.egress_allow)),
+            _egress(settings),
+            proxy=_proxy(settings),
             terms=the_same_for_all(
                 Terms(secrets=tuple(map(parse_secret, settings.signing_secrets)))
             ),
@@ -190,6 +192,20 @@ def _stop_on_signals() -> asyncio.Event:
 def _program() -> str:
     """What to type for this command line: its path, unless the shell finds it."""
     return "duetime" if shutil.which("duetime") else os.path.relpath(sys.argv[0])
+
+
+def _egress(settings: Settings) -> Egress:
+    return Egress.parse(
+        ",".join(settings.egress_allow),
+        public=",".join(settings.egress_public),
+        deny=",".join(settings.egress_deny),
+    )
+
+
+def _proxy(settings: Settings) -> Proxy | None:
+    if settings.egress_proxy is None:
+        return None
+    return Proxy(settings.egress_proxy, resolves=settings.egress_proxy_dns == "proxy")
 
 
 def _node_name() -> str:

@@ -16,6 +16,7 @@ SHORTEST_KEY = 32
 _SIZE = re.compile(r"(\d{1,12})\s*(|B|KiB|MiB|GiB)", re.ASCII | re.IGNORECASE)
 _SIZE_UNITS = {"": 1, "b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.ASCII | re.IGNORECASE)
+_PROXY = re.compile(r"http://(?:[^\s/?#@]*@)?[^\s/?#@\\]+/?", re.IGNORECASE)
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/_-]{32,}={0,2}", re.ASCII)
 
 
@@ -149,6 +150,16 @@ def _networks(written: str) -> tuple[str, ...]:
 
 
 networks = Reader("comma-separated, e.g. 10.0.0.0/8, ::1", _networks)
+
+
+def _proxy(written: str) -> str:
+    """A proxy's URL; delivery reads it."""
+    if not _PROXY.fullmatch(written):
+        raise ValueError("must be http://host:port or http://user:password@host:port")
+    return written
+
+
+proxy = Reader("http://[user:password@]host:port", _proxy)
 
 
 def _signing_secrets(written: str) -> tuple[str, ...]:

@@ -25,6 +25,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sqlite_synchronous: Literal["full", "normal", "off"]
     min_delay: Millis
     egress_allow: tuple[str, ...]
+    egress_public: tuple[str, ...]
+    egress_deny: tuple[str, ...]
+    egress_proxy: str | None
+    egress_proxy_dns: Literal["here", "proxy"]
     signing_secrets: tuple[str, ...]
     max_in_flight: int
     target_concurrency: int
@@ -43,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
         shown["api_key"] = self.api_key and "***"
         shown["signing_secrets"] = ("***",) * len(self.signing_secrets)
+        shown["egress_proxy"] = self.egress_proxy and "***"
         shown["database_url"] = without_password(self.database_url)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 

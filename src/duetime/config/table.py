@@ -122,6 +122,35 @@ TABLE: tuple[Setting, ...] = (
         empty=(),
     ),
     Setting(
+        "EGRESS_PUBLIC",
+        reading.words("all, none, or *.partner.example:443, 198.51.100.0/24"),
+        "all",
+        "Which public networks and hosts callbacks may reach; a host only at public addresses",
+        empty=("all",),
+    ),
+    Setting(
+        "EGRESS_DENY",
+        reading.words("*.ads.example, 203.0.113.0/24"),
+        "",
+        "Networks and host patterns that callbacks may never reach, whatever the others say",
+        empty=(),
+    ),
+    Setting(
+        "EGRESS_PROXY",
+        reading.proxy,
+        "",
+        "The HTTP proxy that all callbacks go through, by CONNECT",
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting(
+        "EGRESS_PROXY_DNS",
+        reading.one_of("here", "proxy"),
+        "here",
+        "Who resolves the names of receivers where there is a proxy, and thereby judges where they "
+        "lead: this node, or the proxy",
+    ),
+    Setting(
         "SIGNING_SECRETS",
         reading.signing_secrets,
         "",

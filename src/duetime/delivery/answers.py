@@ -9,6 +9,9 @@ from duetime.delivery.excerpt import Excerpt
 
 _INTERIM = range(100, 200)  # the answer is still to come ...
 _SWITCHING = 101  # ... but here, after which no HTTP follows
+_TLS_ALERT = b"\x15\x03"  # how one begins, in all versions
+_SPEAKS_TLS = "it is TLS; the URL may have to begin with https"
+_CLEARER = {"Expected HTTP/, RTSP/ or ICE/": "it does not begin with HTTP/"}
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # how long the body is
 
 
@@ -26,6 +29,10 @@ class BrokeOff(NoAnswer):
 
 class NotHttp(NoAnswer):
     """Something came that is no HTTP."""
+
+
+class Unfinished(TimeoutError):
+    """The answer began and did not end in time."""
 
 
 class GivenUp(NoAnswer):
@@ -116,7 +123,8 @@ class Answers:
             self.can_go_on = False
         except HttpParserError as error:
             self.can_go_on = False
-            self._stop_reading(str(error))
+            is_tls = self._received == len(data) and data.startswith(_TLS_ALERT)
+            self._stop_reading(_SPEAKS_TLS if is_tls else _CLEARER.get(str(error), str(error)))
         if self._received > read_at_most:
             self._stop_reading("its headers do not end")
 
@@ -128,6 +136,10 @@ class Answers:
             return
         how = "the connection was closed" if exc is None else "the connection was reset"
         self.fail(BrokeOff(how) if self._received else NothingCame(how))
+
+    def run_out(self) -> None:
+        """There is no time left."""
+        self.fail(Unfinished() if self._received else TimeoutError())
 
     def fail(self, error: Exception) -> None:
         """There will be no answer."""

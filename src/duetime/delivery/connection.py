@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
         if left > 0:  # it was set for an exchange before this one
             self._set_alarm(left)
         else:
-            self._answers.fail(TimeoutError())
+            self._answers.run_out()
 
     def _write(self, head: bytes, body: memoryview) -> bool:
         """Write a request, at once and without a copy if it is large; tell whether it is."""

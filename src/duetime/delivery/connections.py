@@ -4,7 +4,7 @@ import asyncio
 
 from duetime.clock import Clock
 from duetime.delivery.connection import Connection
-from duetime.delivery.opening import Opening
+from duetime.delivery.opening import Opening, Tunnel
 from duetime.delivery.receiver import Receiver
 
 # Receivers close idle connections, many after 5 s. A request written just then is lost without a
@@ -19,10 +19,12 @@ MOST_CUTTING = 1024  # routes remembered for that
 class Connections:
     """The open ones. Those at rest are bounded: the one that has rested longest goes first."""
 
-    def __init__(self, clock: Clock, *, most_at_rest: int, read_at_most: int) -> None:
+    def __init__(
+        self, clock: Clock, *, most_at_rest: int, read_at_most: int, tunnel: Tunnel | None = None
+    ) -> None:
         self._clock = clock
         self._most_at_rest = most_at_rest
-        self._opening = Opening(read_at_most=read_at_most, on_lost=self._on_lost)
+        self._opening = Opening(read_at_most=read_at_most, on_lost=self._on_lost, tunnel=tunnel)
         self._open: set[Connection] = set()
         self._at_rest: dict[Connection, None] = {}  # the longest first
         self._by_route: dict[tuple[str, str], list[Connection]] = {}  # the same ones
@@ -67,7 +69,7 @@ class Connections:
                 del self._cutting[next(iter(self._cutting))]
 
     async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
-        """Make one; OSError if there is none, TimeoutError if not in time, or TlsFailed."""
+        """Make one; OSError, TimeoutError, TlsFailed or ProxyFailed if there is none."""
         connection = await self._opening.open(receiver, address, seconds)
         self._open.add(connection)
         return connection

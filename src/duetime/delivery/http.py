@@ -7,6 +7,7 @@ look-up to the end of the answer, takes at most the callback's timeout.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -14,14 +15,15 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.answers import NoAnswer, NothingCame
+from duetime.delivery.answers import NoAnswer, NothingCame, Unfinished
 from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
 from duetime.delivery.egress import Egress
 from duetime.delivery.opening import TlsFailed
 from duetime.delivery.problems import problem_of
+from duetime.delivery.proxy import Proxy, ProxyFailed
 from duetime.delivery.receiver import Receiver
-from duetime.delivery.resolver import Lookup, Resolver, system_lookup
+from duetime.delivery.resolver import Answer, Lookup, Resolver, system_lookup
 from duetime.delivery.terms import TermsOf, no_terms
 from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 
@@ -68,6 +70,7 @@ class HttpSender:
         *,
         terms: TermsOf = no_terms,
         lookup: Lookup = system_lookup,
+        proxy: Proxy | None = None,
         connect_timeout: Millis = 10_000,
         read_at_most: int = 64 * 1024,
         most_at_rest: int = 512,
@@ -79,7 +82,13 @@ class HttpSender:
         self._connect_timeout = connect_timeout / 1000
         self._most_receivers = most_receivers
         self._resolver = Resolver(clock, lookup)
-        self._connections = Connections(clock, most_at_rest=most_at_rest, read_at_most=read_at_most)
+        self._are_names_the_proxys = proxy is not None and proxy.resolves
+        self._connections = Connections(
+            clock,
+            most_at_rest=most_at_rest,
+            read_at_most=read_at_most,
+            tunnel=partial(proxy.tunnel, self._resolver) if proxy else None,
+        )
         self._receivers: dict[str, Receiver] = {}  # by origin
         self._urls: dict[str, _ParsedUrl] = {}
         self._closed = False
@@ -122,7 +131,7 @@ class HttpSender:
     ) -> Outcome:
         url = self._parsed(callback.url)
         receiver = url.receiver
-        answer = receiver.literal or self._resolver.remembered(receiver.host)
+        answer = receiver.literal or self._known(receiver)
         if answer is None:
             answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
         if answer is None or answer.error is not None:
@@ -130,12 +139,20 @@ class HttpSender:
             return _UNSENT if self._closed else failed
         receiver.judge(answer, self._egress)
         if not receiver.addresses:
-            return _UNSENT if self._closed else outcomes.not_permitted(receiver, answer)
+            return (
+                _UNSENT if self._closed else outcomes.not_permitted(receiver, answer, self._egress)
+            )
         terms = self._terms(timer)
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
         head = headers.written(callback.method, url.path, url.host, fields)
         request = _Request(url, head, callback, timer.spec.response_bytes, started)
         return await self._try_addresses(request, is_mine)
+
+    def _known(self, receiver: Receiver) -> Answer | None:
+        """What need not be looked up."""
+        if self._are_names_the_proxys:
+            return receiver.unresolved
+        return self._resolver.remembered(receiver.host)
 
     async def _try_addresses(self, request: _Request, is_mine: Callable[[], bool]) -> Outcome:
         """Send the request to the first address that a connection can be made to."""
@@ -152,7 +169,7 @@ class HttpSender:
                 within = min(left, self._connect_timeout)
                 try:
                     connection = await self._connections.open(receiver, address, within)
-                except (OSError, TlsFailed) as error:
+                except (OSError, TlsFailed, ProxyFailed) as error:
                     outcome = outcomes.not_connected(error, receiver.name(address), within)
                     receiver.demote(address)
                     continue
@@ -170,9 +187,9 @@ class HttpSender:
             response = await connection.exchange(
                 head, headers.body(callback), left, is_head=is_head, keep=keep
             )
-        except TimeoutError:
+        except TimeoutError as error:
             url.receiver.demote(address)
-            return outcomes.timed_out(callback.timeout)
+            return outcomes.timed_out(callback.timeout, has_begun=isinstance(error, Unfinished))
         except NoAnswer as error:
             if isinstance(error, NothingCame):
                 self._connections.was_cut(connection)

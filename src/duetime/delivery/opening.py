@@ -1,20 +1,25 @@
 """Opening: a connection is made to an address that the egress guard has permitted, never to a name.
 
-So it cannot be led elsewhere: there is no DNS here, no proxy and no redirect. Over TLS, the
-receiver's name and certificate are checked. OpenSSL's own places say which authorities may vouch
-for it, and with them its variables SSL_CERT_FILE and SSL_CERT_DIR. A Python that was built
-elsewhere may look where this machine has nothing; then the usual places are tried.
+So it cannot be led elsewhere: there is no DNS here and no redirect, and a proxy is told the same
+address, unless the operator leaves the names to it. Over TLS, the receiver's name and certificate
+are checked. OpenSSL's own places say which authorities may vouch for it, and with them its
+variables SSL_CERT_FILE and SSL_CERT_DIR. A Python that was built elsewhere may look where this
+machine has nothing; then the usual places are tried.
 """
 
 import asyncio
-import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from duetime.delivery.connection import Connection
 from duetime.delivery.receiver import Receiver
+from duetime.delivery.sockets import connect
+
+# A socket through a proxy to a host and port, until so late by the event loop's clock.
+Tunnel: TypeAlias = Callable[[str, float], Awaitable[socket.socket]]
 
 _USUAL = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -31,33 +36,60 @@ class TlsFailed(Exception):
 class Opening:
     """Opens connections, of whose answers so many bytes are read; ``on_lost`` hears of each end."""
 
-    def __init__(self, *, read_at_most: int, on_lost: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        *,
+        read_at_most: int,
+        on_lost: Callable[[Connection], None],
+        tunnel: Tunnel | None = None,
+    ) -> None:
         self._read_at_most = read_at_most
         self._on_lost = on_lost
+        self._tunnel = tunnel
         self._tls: asyncio.Future[ssl.SSLContext] | None = None
 
     async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
-        """Make one; OSError if there is none, TimeoutError if not in time, or TlsFailed."""
-        async with asyncio.timeout(seconds):
+        """Make one; OSError, TimeoutError, TlsFailed or ProxyFailed if there is none.
+
+        Whichever part has no time left is the one that fails, so that its name can be told.
+        """
+        until = asyncio.get_running_loop().time() + seconds
+        async with asyncio.timeout_at(until):
             tls = await self._context() if receiver.is_tls else None
-            async with _connected(address, receiver.port) as plain:
-                return await self._wrap(plain, receiver, address, tls)
+        plain = await self._reach(receiver, address, until)
+        try:
+            return await self._wrap(plain, receiver, address, tls, until)
+        except BaseException:
+            plain.close()
+            raise
+
+    async def _reach(self, receiver: Receiver, address: str, until: float) -> socket.socket:
+        if self._tunnel is not None:
+            return await self._tunnel(receiver.name(address), until)
+        async with asyncio.timeout_at(until):
+            return await connect(address, receiver.port)
 
     async def _wrap(
-        self, plain: socket.socket, receiver: Receiver, address: str, tls: ssl.SSLContext | None
+        self,
+        plain: socket.socket,
+        receiver: Receiver,
+        address: str,
+        tls: ssl.SSLContext | None,
+        until: float,
     ) -> Connection:
         try:
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Connection(
-                    (receiver.origin, address),
-                    read_at_most=self._read_at_most,
-                    on_lost=self._on_lost,
-                    is_tls=receiver.is_tls,
-                ),
-                sock=plain,
-                ssl=tls,
-                server_hostname=receiver.host.rstrip(".") if tls else None,
-            )
+            async with asyncio.timeout_at(until):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(
+                        (receiver.origin, address),
+                        read_at_most=self._read_at_most,
+                        on_lost=self._on_lost,
+                        is_tls=receiver.is_tls,
+                    ),
+                    sock=plain,
+                    ssl=tls,
+                    server_hostname=receiver.host.rstrip(".") if tls else None,
+                )
         except (OSError, ValueError) as error:
             if tls is None:
                 raise
@@ -72,23 +104,6 @@ class Opening:
             return await asyncio.shield(self._tls)
         except OSError as error:
             raise TlsFailed from error
-
-
-@contextlib.asynccontextmanager
-async def _connected(address: str, port: int) -> AsyncIterator[socket.socket]:
-    """A socket that is connected, and closed if it was of no use."""
-    numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=numeric)
-    family, kind, protocol, _, at = found[0]
-    plain = socket.socket(family, kind, protocol)
-    try:
-        plain.setblocking(False)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(plain, at)
-        yield plain
-    except BaseException:
-        plain.close()
-        raise
 
 
 def tls_context() -> ssl.SSLContext:

@@ -14,8 +14,9 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis, from_datetime
 from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
-from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
+from duetime.delivery.egress import Egress
 from duetime.delivery.opening import TlsFailed
+from duetime.delivery.proxy import ProxyFailed
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.resolver import Answer
 from duetime.durations import format_duration
@@ -39,6 +40,7 @@ _CERTIFICATE_PROBLEMS = {
     62: "certificate is for another host",
     64: "certificate is for another host",
 }
+_TOO_OLD = frozenset({"UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION"})
 _NOT_SPOKEN = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
 )
@@ -50,8 +52,11 @@ def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> O
     text = None if excerpt is None else excerpt.text()
     if 200 <= status < 300:  # noqa: PLR2004 - the class of success
         return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency, response=text)
-    retryable = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
-    error = _PHRASES.get(status) or f"HTTP {status}"
+    # What is no status of HTTP counts as a fault of the receiver's, as RFC 9110 has it.
+    is_none = not 100 <= status < 600  # noqa: PLR2004 - the five classes
+    is_its_fault = is_none or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    retryable = is_its_fault or status in _RETRYABLE
+    error = _PHRASES.get(status) or f"HTTP {status:03}{', which is no status' * is_none}"
     if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
         error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
     return Outcome(
@@ -65,9 +70,10 @@ def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> O
     )
 
 
-def timed_out(timeout: Millis) -> Outcome:
-    """The outcome of an attempt whose time ran out."""
-    return _failed(Kind.TIMEOUT, f"no answer within {format_duration(timeout)}")
+def timed_out(timeout: Millis, *, has_begun: bool = False) -> Outcome:
+    """The outcome of an attempt whose time ran out, be it before an answer or in the middle."""
+    what = "the answer did not end" if has_begun else "no answer"
+    return _failed(Kind.TIMEOUT, f"{what} within {format_duration(timeout)}")
 
 
 def unresolved(host: str, answer: Answer | None, waited: Millis) -> Outcome:
@@ -76,30 +82,43 @@ def unresolved(host: str, answer: Answer | None, waited: Millis) -> Outcome:
     return _failed(Kind.DNS, f"cannot resolve host {host}: {reason}")
 
 
-def not_permitted(receiver: Receiver, answer: Answer) -> Outcome:
+def not_permitted(receiver: Receiver, answer: Answer, egress: Egress) -> Outcome:
     """The outcome where a receiver may be called at none of its addresses."""
-    address = answer.addresses[0]
-    which = address if receiver.literal else f"{address}, the address of {receiver.host},"
-    text = f"{which} may not be called; the operator can permit it with {EGRESS_VARIABLE}"
+    address, host = answer.addresses[0], receiver.host
+    which = address if address == host else f"{address}, the address of {host},"
+    at = None if answer is receiver.unresolved else address
+    text = f"{which} may not be called; {egress.remedy(host, receiver.port, at)}"
     return Outcome(kind=Kind.EGRESS, error=text)
 
 
-def not_connected(error: OSError | TlsFailed, at: str, within: float) -> Outcome:
+def not_connected(error: OSError | TlsFailed | ProxyFailed, at: str, within: float) -> Outcome:
     """The outcome where no connection to ``at`` was made, so that nothing was sent.
 
     All of these may be tried again, TLS too: certificates are renewed and load balancers repaired
     within the time that retry policies span, and the policy bounds the tries anyway.
     """
+    if isinstance(error, ProxyFailed):
+        text = f"no connection to {at} through the proxy: {error}"
+        return Outcome(kind=error.kind, error=text, retryable=error.kind is not Kind.EGRESS)
     if isinstance(error, TlsFailed):
-        return _failed(Kind.TLS, f"TLS: {_tls_problem(error.__cause__)}")
+        return _no_tls(error.__cause__, at, within)
     if isinstance(error, ConnectionRefusedError):
         return _failed(Kind.NETWORK, f"connection refused by {at}")
     if error.errno is not None:
         return _failed(Kind.NETWORK, f"cannot connect to {at}: {os.strerror(error.errno)}")
     if isinstance(error, TimeoutError):
-        waited = format_duration(round(1000 * within))
-        return _failed(Kind.TIMEOUT, f"no connection to {at} within {waited}")
+        return _failed(Kind.TIMEOUT, f"no connection to {at} within {_waited(within)}")
     return _failed(Kind.NETWORK, f"cannot connect to {at}: {error}")
+
+
+def _no_tls(cause: BaseException | None, at: str, within: float) -> Outcome:
+    if isinstance(cause, TimeoutError) and cause.errno is None:
+        return _failed(Kind.TIMEOUT, f"no TLS handshake with {at} within {_waited(within)}")
+    return _failed(Kind.TLS, f"TLS: {_tls_problem(cause)}")
+
+
+def _waited(seconds: float) -> str:
+    return format_duration(round(1000 * seconds))
 
 
 def unanswered(error: NoAnswer, at: str) -> Outcome:
@@ -153,5 +172,7 @@ def _tls_problem(error: BaseException | None) -> str:
         return "the receiver closed the connection during the handshake"
     if isinstance(error, ssl.SSLError) and error.reason in _NOT_SPOKEN:
         return "the receiver does not speak it here"
+    if isinstance(error, ssl.SSLError) and error.reason in _TOO_OLD:
+        return "the receiver speaks no version of it that is safe (1.2 or newer)"
     reason = getattr(error, "reason", None) or error
     return str(reason).replace("_", " ").lower()

@@ -23,6 +23,7 @@ _BODILESS_METHODS = frozenset({"GET", "HEAD"})
 
 # The parser also reads "http:x" and "http:///x" as having the host x; nobody means that.
 _ABSOLUTE = re.compile(r"https?://[^/\\?#]", re.IGNORECASE)
+_USERINFO = re.compile(r"https?://[^/\\?#]*@", re.IGNORECASE)
 _BAD_URL = "callback.url: must be an http or https URL"
 
 
@@ -47,11 +48,10 @@ def _problem_of_short_url(text: str) -> str | None:
     if not _ABSOLUTE.match(text) or not text.isprintable():
         return _BAD_URL
     try:
-        url = Url(text)
-        Receiver(url)
+        Receiver(Url(text))
     except ValueError:
         return _BAD_URL
-    if "@" in text and (url.username or url.password is not None):
+    if "@" in text and _USERINFO.match(text):
         return (
             "callback.url: must not contain a user name or password;"
             " send them in callback.headers, as Authorization"

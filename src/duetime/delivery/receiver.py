@@ -9,15 +9,27 @@ from pyreqwest.http import Url
 from duetime.delivery.egress import Egress
 from duetime.delivery.resolver import Answer
 
-# What DNS names are made of, and no more: what the URL parser lets through beyond that, the HTTP
-# library may spell differently, and then the pinned name would not be the one that it looks up.
-_NAME = re.compile(r"[a-z0-9_.-]{1,253}")
+# To be tried in one attempt: who owns a name may give it thousands, and have them all knocked at.
+MOST_ADDRESSES = 16
+
+# What DNS names are made of, and no more: what the URL parser lets through beyond that, such as
+# "127.0.0.1..", a proxy may take for something else than the name that was judged here.
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 
 
 class Receiver:
     """Where callbacks go. One object serves all the URLs of its origin."""
 
-    __slots__ = ("_answer", "addresses", "host", "is_tls", "literal", "origin", "port")
+    __slots__ = (
+        "_answer",
+        "addresses",
+        "host",
+        "is_tls",
+        "literal",
+        "origin",
+        "port",
+        "unresolved",
+    )
 
     def __init__(self, url: Url) -> None:
         """Take the origin of a URL; ValueError if it has none that could be called."""
@@ -30,10 +42,12 @@ class Receiver:
             self.literal = Answer((host,), None, 0, math.inf)
         elif not _NAME.fullmatch(host):
             raise ValueError("must be an http or https URL")
+        self.unresolved = Answer((host,), None, 0, math.inf)  # where others find its addresses
         self.host = host
         self.port = port
         self.is_tls = url.scheme == "https"
-        self.origin = f"{url.scheme}://{self.name(host)}"
+        # A dot at the end of a name makes no other receiver: limits are counted by this.
+        self.origin = f"{url.scheme}://{self.name(host.removesuffix('.'))}"
         self.addresses: tuple[str, ...] = ()  # permitted, the one to try first in front
         self._answer: Answer | None = None
 
@@ -42,11 +56,17 @@ class Receiver:
         if answer is self._answer:
             return
         permitted = [
-            address for address in answer.addresses if egress.permits(self.host, self.port, address)
+            address
+            for address in answer.addresses
+            if (
+                egress.permits_name(self.host, self.port)
+                if answer is self.unresolved
+                else egress.permits(self.host, self.port, address)
+            )
         ]
         first = self.addresses[:1]
         permitted.sort(key=lambda address: address not in first)
-        self.addresses = tuple(permitted)
+        self.addresses = tuple(permitted[:MOST_ADDRESSES])
         self._answer = answer
 
     def demote(self, address: str) -> None:
