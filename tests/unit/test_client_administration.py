@@ -26,6 +26,8 @@ ANSWER = {
     "keys": [],
     "groups": [],
     "actions": [],
+    "signing_secrets": [],
+    "unreadable": [],
     "lines": [],
 }
 
@@ -64,6 +66,22 @@ def both(service):
             {"valid_for": "1h"},
         ),
         (("revoke_key", ("a", "../01"), {}), "DELETE /tenants/a/keys/..%2F01", None),
+        (("create_signing_secret", (), {}), "POST /signing-secrets", {}),
+        (
+            ("create_signing_secret", (), {"group": "g", "expires_in": "1d"}),
+            "POST /signing-secrets",
+            {"group": "g", "expires_in": "1d"},
+        ),
+        (("signing_secrets", (), {}), "GET /signing-secrets", None),
+        (("signing_secrets", (), {"group": "g"}), "GET /signing-secrets?group=g", None),
+        (("rotate_signing_secret", ("01",), {}), "POST /signing-secrets/01/rotate", {}),
+        (
+            ("rotate_signing_secret", ("01",), {"valid_for": "1h", "secret": "whsec_x"}),
+            "POST /signing-secrets/01/rotate",
+            {"valid_for": "1h", "secret": "whsec_x"},
+        ),
+        (("revoke_signing_secret", ("../01",), {}), "DELETE /signing-secrets/..%2F01", None),
+        (("reseal_secrets", (), {}), "POST /secrets/reseal", None),
         (("create_group", (), {"name": "g"}), "POST /groups", {"name": "g"}),
         (("groups", (), {}), "GET /groups", None),
         (("get_group", ("g",), {}), "GET /groups/g", None),
