@@ -1,14 +1,13 @@
-"""Signing secrets: made and shown once, listed, rotated, revoked, and gone with their group."""
+"""Signing secrets: made and shown once, for a tenant or a group; test_secret_ends.py: their end."""
 
 import asyncio
 import hashlib
-import json
 
 import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy.signing_secrets import ENDED_FOR, MOST_ACTIVE, MOST_ENDED
+from duetime.tenancy.signing_secrets import MOST_ACTIVE
 from duetime.testing import FlakyStore
 from duetime.vault import Vault
 from duetime.webhooks import decode_secret
@@ -178,87 +177,6 @@ async def test_a_group_must_be_there(api: Api):
     assert len(await listed(api)) == 2
 
 
-async def test_rotation(api: Api):
-    """Both are active for a while; the new one ends when the old one was to end."""
-    old = await made(api, expires_in="10d")
-    api.clock.advance(1)
-    answer = await api.post(f"{PATH}/{old['id']}/rotate", {"valid_for": "1h"})
-    assert answer.status == 201
-    new = answer.data
-    assert new["secret"] not in {None, old["secret"]}
-    assert new["expires_at"] == old["expires_at"]
-    first, second = await listed(api)
-    assert (first["id"], second["id"]) == (new["id"], old["id"])
-    assert second["expires_at"] == "2025-10-26T11:30:00.001Z"
-    assert first["is_active"]
-    assert second["is_active"]
-    # If that answer got lost: the same once more.
-    third = (await api.post(f"{PATH}/{old['id']}/rotate", {"secret": SECRET})).data
-    assert third["expires_at"] == old["expires_at"]
-    assert third["secret"] is None
-    api.clock.advance(3_600_000)
-    active = {each["id"]: each["is_active"] for each in await listed(api)}
-    assert active == {old["id"]: False, new["id"]: True, third["id"]: True}
-    answer = await api.post(f"{PATH}/{old['id']}/rotate")
-    assert answer.summary == (409, 5, "signing secret: it has ended; make a new one")
-
-
-async def test_a_rotation_does_not_save_what_is_revoked_meanwhile(make_api):
-    """Whoever revokes a secret as it is rotated finds it gone."""
-    store = FlakyStore(MemoryStore())
-    api, other = make_api(store), make_api(store)
-    old = await made(api)
-    real = store.store.put_record
-
-    async def put_record(before, after):
-        if after is not None and after.kind == "signing secret" and before is None:
-            store.store.put_record = real
-            assert (await other.delete(f"{PATH}/{old['id']}")).status == 200
-        return await real(before, after)
-
-    store.store.put_record = put_record
-    new = (await api.post(f"{PATH}/{old['id']}/rotate")).data
-    assert [each["id"] for each in await listed(api)] == [new["id"]]
-
-
-async def test_revoked_is_gone(api: Api):
-    """And what is repeated finds nothing."""
-    secret = await made(api)
-    answer = await api.delete(f"{PATH}/{secret['id']}")
-    assert (answer.status, answer.data) == (200, {"id": secret["id"]})
-    assert await listed(api) == []
-    assert await api.store.records("signing secret") == []
-    assert (await api.delete(f"{PATH}/{secret['id']}")).summary == NOT_FOUND
-
-
-@pytest.mark.parametrize("write", [1, 2, 3, 4])
-async def test_a_revocation_that_was_cut_short(make_api, write: int):
-    """Who repeats it ends it; from the first write on nothing is signed with it."""
-    store = FlakyStore(MemoryStore())
-    api: Api = make_api(store)
-    secret = await made(api)
-    writes = 0
-    real = store.store.put_record
-
-    async def put_record(before, after):
-        nonlocal writes
-        writes += 1
-        if writes == write:
-            raise asyncio.CancelledError
-        return await real(before, after)
-
-    store.store.put_record = put_record
-    with pytest.raises(asyncio.CancelledError):
-        await api.delete(f"{PATH}/{secret['id']}")
-    store.store.put_record = real
-    there: Api = make_api(store)
-    await there.service.rules.look(anew=True)
-    kept = there.service.rules.secrets_of(("default", None))
-    assert any(each.is_active(there.clock.now()) for each in kept) == (write == 1)
-    assert (await there.delete(f"{PATH}/{secret['id']}")).status == (200 if write < 4 else 404)
-    assert await store.records("signing secret") == []
-
-
 async def test_there_is_room_for_a_few(api: Api):
     """Each is one more signature; those of other groups, and ended ones, do not count."""
     await api.put("/groups/g", {})
@@ -280,121 +198,6 @@ async def test_all_who_come_at_once(make_api):
     api: Api = make_api(MemoryStore())
     answers = await asyncio.gather(*[api.post(PATH) for _ in range(3 * MOST_ACTIVE)])
     assert sum(each.status == 201 for each in answers) == MOST_ACTIVE
-
-
-async def test_ended_ones_do_not_pile_up(api: Api):
-    """They are shown for a month, or until there are too many of them."""
-    for _ in range(MOST_ENDED + 5):
-        await made(api, expires_in="1s")
-        api.clock.advance(1_000)
-    await made(api)
-    assert len(await listed(api)) == MOST_ENDED + 1
-    api.clock.advance(ENDED_FOR)
-    await made(api)
-    assert len(await listed(api)) == 2
-
-
-async def test_a_group_that_gets_the_name_of_another(api: Api):
-    """It does not get its secrets, whoever has them."""
-    await api.put("/groups/g", {})
-    old, other = await made(api, group="g"), await made(api)
-    api.clock.advance(1)
-    assert (await api.delete("/groups/g")).status == 200
-    assert [record.name for record in await api.store.records("signing secret")] == [other["id"]]
-    api.clock.advance(1)
-    await api.put("/groups/g", {})
-    assert [each["id"] for each in await listed(api)] == [other["id"]]
-    assert (await api.delete(f"{PATH}/{old['id']}")).summary == NOT_FOUND
-
-
-async def test_a_group_whose_secrets_were_left_behind(make_api):
-    """A node that died as it deleted a group leaves secrets that nobody uses, and that go."""
-    store = MemoryStore()
-    api: Api = make_api(store)
-    await api.put("/groups/g", {})
-    old = await made(api, group="g")
-    [left] = await store.records("signing secret")
-    api.clock.advance(1)
-    assert (await api.delete("/groups/g")).status == 200
-    assert await store.put_record(None, left)
-    there: Api = make_api(store)
-    assert await listed(there) == []
-    assert (await there.post(f"{PATH}/{old['id']}/rotate")).summary == NOT_FOUND
-    there.clock.advance(1)
-    await there.put("/groups/g", {})
-    assert await listed(there) == []
-    assert there.service.rules.secrets_of(("default", "g")) == ()
-    new = await made(there, group="g")
-    assert [record.name for record in await store.records("signing secret")] == [new["id"]]
-
-
-async def test_a_secret_whose_group_is_not_known_yet_is_left_alone(make_api):
-    """Another node has made both a moment ago: nobody takes it for left behind."""
-    store = MemoryStore()
-    api: Api = make_api(store)
-    await api.put("/groups/g", {})
-    await api.delete("/groups/g")
-    api.clock.advance(1)
-    [old] = [each for each in await store.records("group") if each.name == "default/g"]
-    there: Api = make_api(store)
-    await there.put("/groups/g", {})
-    secret = await made(there, group="g")
-    [new] = [each for each in await store.records("group") if each.name == "default/g"]
-    stale: Api = make_api(store)
-    assert await store.put_record(new, old)  # as a node sees it that read the groups before
-    await made(stale)
-    assert secret["id"] in {record.name for record in await store.records("signing secret")}
-
-
-async def test_a_group_that_goes_as_its_secret_is_made(make_api):
-    """Whoever made it is told, and nothing is left."""
-    store = FlakyStore(MemoryStore())
-    api, other = make_api(store), make_api(store)
-    await api.put("/groups/g", {})
-    real = store.store.put_record
-
-    async def put_record(before, after):
-        if after is not None and after.kind == "signing secret" and before is None:
-            store.store.put_record = real
-            assert (await other.delete("/groups/g")).status == 200
-        return await real(before, after)
-
-    store.store.put_record = put_record
-    answer = await api.post(PATH, {"group": "g"})
-    assert answer.summary == (404, 3, "group not found")
-    assert await store.records("signing secret") == []
-
-
-async def test_a_key_that_is_revoked_as_it_makes_a_secret(make_api):
-    """Who has no key any more knows no secret that is used."""
-    store = FlakyStore(MemoryStore())
-    api, other = make_api(store), make_api(store)
-    key = await api.make_key("acme")
-    real = store.store.put_record
-
-    async def put_record(before, after):
-        if after is not None and after.kind == "signing secret" and before is None:
-            store.store.put_record = real
-            revoked = await other.delete(f"/tenants/acme/keys/{key.split('_')[1]}")
-            assert revoked.status == 200
-        return await real(before, after)
-
-    store.store.put_record = put_record
-    answer = await api.call("POST", PATH, {}, key=key)
-    assert answer.summary == (401, 4, "unauthorized")
-    assert await store.records("signing secret") == []
-
-
-async def test_a_tenant_takes_its_secrets_along(acme: Api):
-    """Also those of its groups."""
-    key = await acme.make_key("acme")
-    await acme.call("PUT", "/groups/g", {}, key=key)
-    for group in ("g", None):
-        await made(acme, key, group=group)
-    await made(acme)
-    assert (await acme.delete("/tenants/acme")).status == 200
-    [left] = await acme.store.records("signing secret")
-    assert json.loads(left.data)["tenant"] == "default"
 
 
 async def test_who_did_it_is_in_the_audit(api: Api):

@@ -66,6 +66,15 @@ def test_as_json(call, service):
     assert json.loads(call("secret", "create", "--json").out) == answer
 
 
+@pytest.mark.parametrize("verb", [["create"], ["rotate", ID]])
+def test_an_answer_without_a_secret_is_an_error(call, service, verb):
+    """A script must not go on with nothing."""
+    service.answer = lambda _: ok(a_secret())
+    ended = call("secret", *verb)
+    assert (ended.code, ended.out) == (1, "")
+    assert "the service's answer has no 'secret'" in ended.err
+
+
 @pytest.mark.parametrize("from_stdin", [False, True])
 def test_a_secret_of_ones_own(call, service, tmp_path, monkeypatch, from_stdin):
     """It comes from a file or from standard input, and is not printed."""

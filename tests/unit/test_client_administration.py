@@ -20,6 +20,7 @@ ANSWER = {
     "id": "01",
     "name": "n",
     "key": "dt_01_secret",
+    "secret": "whsec_x",
     "state": "done",
     "tenant": "acme",
     "tenants": [],

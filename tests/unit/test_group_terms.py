@@ -8,6 +8,7 @@ import pytest
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy import terms
 from duetime.tenancy.group import Group
+from duetime.tenancy.requests import CreateSigningSecret, RotateSigningSecret
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.signing_secret import SigningSecret
 from duetime.tenancy.terms import GroupTerms
@@ -154,6 +155,40 @@ async def test_they_are_opened_once():
     for _ in range(100):
         assert desk.secrets() == (key("bbbb"),)
     assert vault.openings == 3
+
+
+async def test_other_nodes_hear_of_it(desk: Desk):
+    """With their next look at the rules, of a new one as of one that is gone."""
+    there = Rules(desk.rules._store, desk.clock)
+    terms_there = GroupTerms(there, VAULT, desk.clock, installation=OWN)
+    timer = make_timer(tenant="t", group="g")
+    assert terms_there(timer).secrets == OWN
+    await desk.put("aaaa")
+    await there.look()
+    assert terms_there(timer).secrets == (key("aaaa"),)
+    shelf = desk.rules.signing_secrets
+    await desk.rules.put(shelf, "aaaa", shelf.kept("aaaa"), None)
+    await there.look()
+    assert terms_there(timer).secrets == OWN
+
+
+@pytest.mark.promise("no-secret")
+async def test_no_repr_has_a_secret(desk: Desk):
+    """Whatever prints one of these, in a log or a traceback, prints no secret."""
+    secret = await desk.put("aaaa")
+    asked = desk.terms(make_timer(tenant="t", group="g"))
+    text = "whsec_hunter2"
+    shown = [
+        secret,
+        asked,
+        desk.terms,
+        VAULT,
+        CreateSigningSecret(secret=text),
+        RotateSigningSecret(secret=text),
+    ]
+    for each in map(repr, shown):
+        assert "aaaaaaaa" not in each
+        assert "hunter2" not in each
 
 
 async def test_what_is_kept_is_bounded(desk: Desk, monkeypatch):

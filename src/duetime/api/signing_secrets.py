@@ -47,6 +47,10 @@ class NewSigningSecretView(SigningSecretView):
         ),
     ]
 
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"{type(self).__name__}(...)"
+
 
 class SigningSecretListView(msgspec.Struct):
     """Signing secrets, newest first."""

@@ -17,7 +17,7 @@ _PATH = "/signing-secrets"
 
 
 def create_signing_secret(secret: NewSigningSecret) -> Call[MadeSigningSecret]:
-    return Call("POST", _PATH, secret, needs="id")
+    return Call("POST", _PATH, secret, needs=_needs(secret.get("secret")))
 
 
 def signing_secrets(group: str | None) -> Call[SigningSecrets]:
@@ -30,7 +30,7 @@ def rotate_signing_secret(
 ) -> Call[MadeSigningSecret]:
     given = {"valid_for": valid_for, "secret": secret}
     body = {name: value for name, value in given.items() if value is not None}
-    return Call("POST", f"{_secret(id_)}/rotate", body, needs="id")
+    return Call("POST", f"{_secret(id_)}/rotate", body, needs=_needs(secret))
 
 
 def revoke_signing_secret(id_: str) -> Call[Revoked]:
@@ -39,6 +39,11 @@ def revoke_signing_secret(id_: str) -> Call[Revoked]:
 
 def reseal_secrets() -> Call[Resealed]:
     return Call("POST", "/secrets/reseal", needs="unreadable", needs_type=list)
+
+
+def _needs(brought: str | None) -> str:
+    """Without which field an answer is of no use: that of a secret which nobody knows yet."""
+    return "secret" if brought is None else "id"
 
 
 def _secret(id_: str) -> str:

@@ -18,6 +18,10 @@ class Terms(NamedTuple):
     # for whoever runs the service.
     unsignable: str | None = None
 
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"Terms(secrets={len(self.secrets)}, unsignable={self.unsignable!r})"
+
 
 NO_TERMS = Terms()
 

@@ -140,6 +140,10 @@ class CreateSigningSecret(Body):
     expires_at: Time | None = None
     expires_in: Duration | None = None
 
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"{type(self).__name__}(...)"
+
 
 class RotateSigningSecret(Body):
     """How to rotate a signing secret."""
@@ -148,6 +152,10 @@ class RotateSigningSecret(Body):
         Duration, Meta(description="How long callbacks are signed with the old one, too.")
     ] = "24h"
     secret: _OwnSecret | None = None
+
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"{type(self).__name__}(...)"
 
 
 _Headers: TypeAlias = Headers | UnsetType | None
