@@ -38,6 +38,8 @@ class Outputs:
         self.keep("API_KEY", settings.get("API_KEY"))
         for secret in settings.get("SIGNING_SECRETS", "").split(","):
             self.keep("SIGNING_SECRETS", secret.strip().removeprefix("whsec_"))
+        for key in settings.get("SECRETS_KEY", "").split(","):
+            self.keep("SECRETS_KEY", key.strip())
         for name in ("DATABASE_URL", "EGRESS_PROXY"):
             try:
                 password = urlsplit(settings.get(name, "")).password
@@ -67,6 +69,10 @@ class Outputs:
             for text in _texts(callback.get("payload")):
                 self.keep("the payload of a callback", text)
         data = received.get("data") if isinstance(received, dict) else None
+        for each in (sent, data):
+            secret = each.get("secret") if isinstance(each, dict) else None
+            if isinstance(secret, str):
+                self.keep("a signing secret", secret.removeprefix("whsec_"))
         if isinstance(data, dict) and "prefix" in data and "key" in data:
             self.keep_key(data["key"])
 

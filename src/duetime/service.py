@@ -44,11 +44,14 @@ from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
+from duetime.tenancy.resealing import Resealing
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.signing_secrets import SigningSecrets
 from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.usage import Usages
 from duetime.tenancy.uses import Uses
 from duetime.timer import Attempt, Status, Timer
+from duetime.vault import Vault
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
@@ -98,6 +101,7 @@ class Service:
         meter: Meter | None = None,
         audit: Audit | None = None,
         are_groups_made_by_timers: bool = True,
+        vault: Vault | None = None,
     ) -> None:
         self.clock = clock
         self.rules = rules or Rules(store, clock)
@@ -115,6 +119,9 @@ class Service:
             layout=layout or Layout(store.traits.num_shards),
             are_made_by_timers=are_groups_made_by_timers,
         )
+        vault = vault or Vault()
+        self.signing_secrets = SigningSecrets(self.rules, self.groups, vault, clock, self.audit)
+        self.resealing = Resealing(self.rules, vault, self.audit)
         self._engine = engine
         self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
         self._ledger = Ledger(store, clock, limits)

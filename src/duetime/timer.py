@@ -108,6 +108,7 @@ class Kind(StrEnum):
     TLS = "tls"
     DNS = "dns"
     EGRESS = "egress"  # the address may not be called
+    SIGNING = "signing"  # it could not be signed with what it is to be signed with
     NATS = "nats"
     LOST = "lost"  # its node stopped or died before the answer came
     UNSENT = (

@@ -16,9 +16,11 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import Callback
+from duetime.vault import Vault
 from tests.api.client import KEY, Api
 from tests.api.gated import GatedStore
 
+VAULT = Vault([bytes(range(32))])
 NOW = 1_761_474_600_000  # 2025-10-26T10:30:00Z, when the seed's examples happen
 
 MakeApi = Callable[..., Api]
@@ -71,6 +73,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
         engine: Any = None,
         marks: Any = None,
         are_groups_made_by_timers: bool = True,
+        vault: Vault = VAULT,
         **limits: Any,
     ) -> Api:
         options = {
@@ -78,6 +81,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
             "min_delay": min_delay,
             "limits": Limits(**(marks or {})),
             "are_groups_made_by_timers": are_groups_made_by_timers,
+            "vault": vault,
         }
         service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)

@@ -214,7 +214,8 @@ async def test_what_the_operator_may_do_while_it_goes(quick_api: Api, make_api):
 
 
 # What the operator may still do for a tenant that is on its way, beside to look and to delete.
-STILL = {"POST /tenants", "POST /timers/actions"}  # a tenant of another name; to cancel all
+# A tenant of another name; to cancel all; what is about all tenants.
+STILL = {"POST /tenants", "POST /timers/actions", "POST /secrets/reseal"}
 VERBS = {
     "cancel": {},
     "delete": {},
@@ -233,12 +234,14 @@ async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
     key = await api.make_key("acme")
     timer = (await api.call("POST", "/timers", timer_body(group="g"), key=key)).data
     assert (await api.call("DELETE", f"/timers/{timer['id']}", key=key)).status == 200
+    secret = (await api.call("POST", "/signing-secrets", key=key)).data
     dying: Api = make_api(CrashingStore(real, 3, "before"))
     with pytest.raises(Crash):
         await dying.delete("/tenants/acme")
     await api.service.rules.look()
     assert (await api.get("/tenants/acme")).data["leaving_since"] is not None
     names = {"group": "g", "tenant": "acme", "node": "n", "key": key.split("_")[1]}
+    names["secret"] = secret["id"]
     return api, {**names, "id": timer["id"], "timer_id": timer["timer_id"], "action": timer["id"]}
 
 

@@ -31,6 +31,7 @@ async def test_a_body_that_comes_after_the_end_of_its_key(
     id_ = key.split("_")[1]
     headers = {"X-Tenant-ID": "acme"}
     timer = (await api.call("POST", "/timers", timer_body(group="g"), headers=headers)).data
+    secret = (await api.call("POST", "/signing-secrets", headers=headers)).data
     method, path = route.split()
     path = path.format(
         id=timer["id"],
@@ -38,6 +39,7 @@ async def test_a_body_that_comes_after_the_end_of_its_key(
         timer_id=timer["timer_id"],
         tenant="acme",
         key=id_,
+        secret=secret["id"],
         node="n",
         action=timer["id"],
     )

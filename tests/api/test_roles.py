@@ -45,6 +45,11 @@ NEEDED = {
     "GET /tenants/{tenant}/keys/{key}": "admin",
     "DELETE /tenants/{tenant}/keys/{key}": "admin",
     "POST /tenants/{tenant}/keys/{key}/rotate": "admin",
+    "POST /signing-secrets": "admin",
+    "GET /signing-secrets": "admin",
+    "DELETE /signing-secrets/{secret}": "admin",
+    "POST /signing-secrets/{secret}/rotate": "admin",
+    "POST /secrets/reseal": "operator",
     "GET /whoami": "read_without_payloads",
     "GET /usage": "read_without_payloads",
     "GET /audit": "admin",
@@ -95,6 +100,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
     as_acme = {"X-Tenant-ID": "acme"}
     timer = await api.call("POST", "/timers", timer_body(group="g"), headers=as_acme)
     named = (await api.get("/tenants/acme/keys")).data["keys"][0]
+    secret = (await api.call("POST", "/signing-secrets", headers=as_acme)).data
     if route.endswith("/resume"):
         await api.call("POST", f"/timers/{timer.data['id']}/pause", headers=as_acme)
     method, path = route.split()
@@ -104,6 +110,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
         timer_id=timer.data["timer_id"],
         tenant="acme",
         key=named["id"],
+        secret=secret["id"],
         node="n",
         action=timer.data["id"],  # there is none with that id
     )
@@ -121,7 +128,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
 
 async def contents(api: Api) -> list[object]:
     """All that a request could have changed."""
-    kinds = ("tenant", "key", "group", "action")
+    kinds = ("tenant", "key", "group", "action", "signing secret")
     return [await api.store.scan(None, 1_000), *[await api.store.records(kind) for kind in kinds]]
 
 

@@ -37,6 +37,7 @@ from duetime.delivery.http import HttpSender
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, RecordingSender
+from duetime.vault import Vault
 from tests.api.client import KEY, call_app, timer_body
 
 pytestmark = pytest.mark.slow
@@ -99,7 +100,7 @@ def url() -> Iterator[str]:
     async def serve() -> None:
         clock = SystemClock()
         sender = HttpSender(clock, Egress.parse(""))
-        service = Service(MemoryStore(), sender, clock)
+        service = Service(MemoryStore(), sender, clock, vault=Vault([bytes(32)]))
         server = ApiServer(create_app(service, KEY), drain_for=1)
         servers.append(server)
         working = asyncio.create_task(keep_working(service))
@@ -223,6 +224,13 @@ def make_what_is_named(case: schemathesis.Case, url: str) -> None:
     if "key" in parameters:
         keys = f"{url}/tenants/{parameters['tenant']}/keys"
         parameters["key"] = ask("POST", keys, {"name": "n", "role": "read"})["data"]["id"]
+    if path.startswith("/signing-secrets") and case.operation.method == "post":
+        group = f"g-{next(_numbers)}"  # each has a few secrets only
+        ask("PUT", f"{url}/groups/{group}", {})
+        case.body = case.body if "secret" in parameters else {"group": group}
+    if "secret" in parameters:
+        body = {"group": group} if case.operation.method == "post" else {}
+        parameters["secret"] = ask("POST", f"{url}/signing-secrets", body)["data"]["id"]
     if path.startswith("/groups/{group}") and "timer_id" not in parameters:
         parameters["group"] = f"g-{next(_numbers)}"
         if case.operation.method != "put":
@@ -273,6 +281,8 @@ ADAPTED = {
         "name": f"key {next(_numbers)}",
     },
     "POST /tenants/{tenant}/keys/{key}/rotate": lambda body: {},
+    "POST /signing-secrets": lambda body: {},
+    "POST /signing-secrets/{secret}/rotate": lambda body: {},
 }
 
 

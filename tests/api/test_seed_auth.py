@@ -50,6 +50,11 @@ ENDPOINTS = [
     ("GET", "/tenants/acme/keys/0123456789abcdef"),
     ("DELETE", "/tenants/acme/keys/0123456789abcdef"),
     ("POST", "/tenants/acme/keys/0123456789abcdef/rotate"),
+    ("POST", "/signing-secrets"),
+    ("GET", "/signing-secrets"),
+    ("DELETE", "/signing-secrets/fedcba9876543210"),
+    ("POST", "/signing-secrets/fedcba9876543210/rotate"),
+    ("POST", "/secrets/reseal"),
     ("GET", "/whoami"),
     ("GET", "/usage"),
     ("GET", "/audit"),
@@ -67,6 +72,7 @@ NAMED = {
     "timers/x": "timers/{timer_id}",
     "acme": "{tenant}",
     "0123456789abcdef": "{key}",
+    "fedcba9876543210": "{secret}",
     "node-1": "{node}",
 }
 

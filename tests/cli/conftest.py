@@ -35,7 +35,7 @@ def surroundings(tmp_path, monkeypatch):
     """An empty directory, and an environment that says nothing."""
     monkeypatch.chdir(tmp_path)
     ours = ("API_KEY", "DUETIME_URL", "DUETIME_TENANT", "DATABASE_URL", "COPY_FROM", "COPY_TO")
-    for name in (*ours, "NO_COLOR"):
+    for name in (*ours, "SECRETS_KEY", "WEBHOOK_SECRETS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
 

@@ -10,10 +10,11 @@ from types import ModuleType
 import pytest
 
 from duetime.cli import build_parser
-from duetime.cli.devkey import keep_key, key_path, read_key
+from duetime.cli.devkey import keep_key, keep_secrets_key, key_path, read_key, secrets_key_path
 from duetime.config.table import TABLE
 from duetime.errors import ConfigurationError
 from duetime.stores.memory import MemoryStore
+from duetime.vault import parse_key
 from tests.ports import free_port
 
 KEY = "k" * 40
@@ -102,8 +103,12 @@ def test_dev_makes_a_key_and_keeps_it(run, nodes, tmp_path):
     assert dev
     assert first.api_key == second.api_key == path.read_text().strip()
     assert len(first.api_key) >= 32
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [each.name for each in path.parent.iterdir()] == ["duetime.key"]
+    seals = tmp_path / "data" / "duetime.secrets.key"
+    assert first.secrets_key == second.secrets_key == (seals.read_text().strip(),)
+    assert len(parse_key(first.secrets_key[0])) == 32
+    for each in (path, seals):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o600
+    assert {each.name for each in path.parent.iterdir()} == {"duetime.key", "duetime.secrets.key"}
 
 
 def test_dev_stays_on_this_machine_and_may_call_it(run, nodes):
@@ -117,8 +122,10 @@ def test_dev_stays_on_this_machine_and_may_call_it(run, nodes):
 def test_dev_takes_the_key_that_is_set(run, nodes, monkeypatch, tmp_path):
     """`duetime dev` makes no key where one is set."""
     monkeypatch.setenv("API_KEY", KEY)
+    monkeypatch.setenv("SECRETS_KEY", "A" * 43 + "=")
     run("dev")
     assert nodes[0][0].api_key == KEY
+    assert nodes[0][0].secrets_key == ("A" * 43 + "=",)
     assert not (tmp_path / "data").exists()
 
 
@@ -134,6 +141,7 @@ def test_dev_takes_the_key_that_is_set(run, nodes, monkeypatch, tmp_path):
 def test_the_key_lies_beside_the_database(url, path):
     """The file with dev's key lies beside the database, if that is a file."""
     assert str(key_path(url)) == path
+    assert secrets_key_path(url) == key_path(url).with_name("duetime.secrets.key")
 
 
 def test_a_key_file_without_a_key_is_told(tmp_path):
@@ -142,6 +150,29 @@ def test_a_key_file_without_a_key_is_told(tmp_path):
     path.write_text("short\n")
     with pytest.raises(ConfigurationError, match="holds no key; remove it"):
         keep_key(path)
+
+
+def test_a_file_without_a_secrets_key_is_told(tmp_path):
+    """Nobody is advised to remove the key of what they have."""
+    path = tmp_path / "duetime.secrets.key"
+    path.write_text("hunter2\n")
+    with pytest.raises(ConfigurationError, match="can be read with that one only") as told:
+        keep_secrets_key(path)
+    assert "hunter2" not in str(told.value)
+
+
+def test_several_secrets_keys_in_the_file(tmp_path):
+    """Keys rotate in `duetime dev` too."""
+    path = tmp_path / "duetime.secrets.key"
+    path.write_text("A" * 43 + "=," + "B" * 43 + "=\n")
+    assert keep_secrets_key(path) == ("A" * 43 + "=", "B" * 43 + "=")
+
+
+def test_dev_starts_where_nothing_can_be_sealed(monkeypatch, tmp_path):
+    """Without the library there is no key, and everything else works."""
+    monkeypatch.setattr("duetime.cli.devkey.find_spec", lambda _: None)
+    assert keep_secrets_key(tmp_path / "duetime.secrets.key") == ()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):

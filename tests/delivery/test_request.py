@@ -6,9 +6,10 @@ import re
 import pytest
 from msgspec import UNSET, Raw, UnsetType
 
-from duetime import __version__
+from duetime import __version__, webhooks
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret, sign
+from duetime.delivery.terms import Terms, the_same_for_all
 from duetime.testing import FakeClock
 from duetime.timer import Kind, Signature
 from tests.delivery.conftest import MakeSender, make_timer, mine
@@ -112,6 +113,42 @@ async def test_signatures_as_the_timer_has_them(
         request = await deliver(sender, receiver, signatures=chosen)
         assert {name for name in request.headers if name.endswith("-signature")} == expected
         assert {"webhook-id", "webhook-timestamp"} <= set(request.headers)
+
+
+@pytest.mark.promise("signatures-fit")
+@pytest.mark.parametrize("chosen", [("webhook",), ("timer",), ()])
+async def test_what_cannot_be_signed_is_not_sent(
+    make_sender: MakeSender, receiver: Receiver, chosen: tuple[Signature, ...]
+):
+    """It may be tried again, and says why; a timer that is to have no signature is sent."""
+    sender = make_sender(terms=the_same_for_all(Terms(unsignable="the secret 00aa is locked")))
+    timer = make_timer(receiver.url("/status/200"), signatures=chosen)
+    outcome = await sender.send(timer, mine)
+    if not chosen:
+        assert outcome.kind is Kind.OK
+        return
+    assert (outcome.kind, outcome.retryable) == (Kind.SIGNING, True)
+    assert outcome.error == "not sent, as it cannot be signed: the secret 00aa is locked"
+    assert receiver.requests == []
+    await sender.close()
+    assert (await sender.send(timer, mine)).kind is Kind.UNSENT
+
+
+@pytest.mark.promise("signatures-fit")
+async def test_terms_are_asked_at_every_attempt(make_sender: MakeSender, receiver: Receiver):
+    """What a timer is signed with is not fixed when it is made."""
+    asked: list[Terms] = [Terms(secrets=SECRETS[:1]), Terms(secrets=SECRETS[1:]), Terms()]
+    sender = make_sender(clock=FakeClock(), terms=lambda _: asked.pop(0))
+    both: tuple[Signature, ...] = ("webhook", "timer")
+    for secret in SECRETS:
+        request = await deliver(sender, receiver, payload=Raw(b"{}"), signatures=both)
+        text = webhooks.encode_secret(secret)
+        assert (
+            webhooks.verify(request.body, request.fields, text, now=1_750_000_000)[0] == f"{ID}-1"
+        )
+        webhooks.verify_body_signature(request.body, request.fields, text)
+    request = await deliver(sender, receiver, payload=Raw(b"{}"), signatures=both)
+    assert not {"webhook-signature", "x-timer-signature"} & set(request.headers)
 
 
 async def test_own_headers_come_last(sender: HttpSender, receiver: Receiver):

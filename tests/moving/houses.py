@@ -32,6 +32,7 @@ INHABITANTS = (
     Record(kind="group", name="default/mail", data=b"{}"),
     Record(kind="key uses", name="acme", version=99, data=b'{"0123456789abcdef":1750000000000}'),
     Record(kind="action", name="acme/a1", version=12, data=b'{"batch":["x"]}'),
+    Record(kind="signing secret", name="00aa", version=2, data=b'{"sealed":"v1.k.x"}'),
     Record(kind="ended action/default", name="default/a2", data=b"{}"),
     Record(kind="ended action/acme", name="acme/a3", data=b"{}"),
     Record(kind="ended action/gone", name="gone/a4", data=b"{}"),

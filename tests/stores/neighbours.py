@@ -12,10 +12,11 @@ from duetime.service import Service
 from duetime.stores import Key, Store
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from duetime.timer import Timer
+from duetime.vault import Vault
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
 
 NOW = 1_761_474_600_000
-KINDS = ("tenant", "key", "group", "key uses", "action")
+KINDS = ("tenant", "key", "group", "key uses", "action", "signing secret")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEY = re.compile(r"dt_[0-9a-f]{16}(_[\w-]{43})?")
@@ -81,7 +82,8 @@ class House:
         self.noting = NotingStore(store)
         self.store = FlakyStore(self.noting)
         sender = RecordingSender()
-        self.service = Service(self.store, sender, self.clock, engine=OneNode())
+        vault = Vault([bytes(32)])
+        self.service = Service(self.store, sender, self.clock, engine=OneNode(), vault=vault)
         self.api = Api(create_app(self.service, KEY), self.service, self.store, self.clock, sender)
 
     async def call(self, method: str, path: str, *, body: Any = None, **how: Any) -> Answer:
@@ -118,6 +120,7 @@ class House:
             await post(f"/groups/{group}", defaults, "PUT")
         await post("/groups/held", {}, "PUT")
         await post("/groups/held/pause")
+        secret = await post("/signing-secrets", {"group": extra})
         about = {
             "name": f"{extra} name",
             "tags": ["t", extra],
@@ -156,6 +159,7 @@ class House:
             "keyless": ids[5],
             "admin": key.split("_")[1],
             "key": other_key.split("_")[1],
+            "secret": secret["id"],
             "action": ended["id"],
             "under_way": under_way["id"],
             "node": "n1",
@@ -166,7 +170,8 @@ class House:
         }
         lines = await self.store.lines(tenant, None, 1_000, descending=False)
         given = {*ids, *(each["id"] for each in keys), *(line.id for line in lines)}
-        return Tenant(tenant, key, other_key, names, given | {ended["id"], under_way["id"]})
+        given |= {ended["id"], under_way["id"], secret["id"], secret["fingerprint"]}
+        return Tenant(tenant, key, other_key, names, given)
 
     async def belongings(self, tenant: str) -> dict[str, Any]:
         """All that the store has of a tenant."""
@@ -198,7 +203,7 @@ def unlike(names: dict[str, str]) -> dict[str, str]:
     def other(id_: str) -> str:
         return id_[:-1] + ("0" if id_[-1] != "0" else "1")
 
-    lettered = ("id", "failed", "keyless", "admin", "key", "action", "under_way")
+    lettered = ("id", "failed", "keyless", "admin", "key", "secret", "action", "under_way")
     cursors = ("cursor", "line", "latest", "before_failed")
     return {
         "tenant": names["tenant"][::-1],

@@ -83,6 +83,17 @@ ASKS = {
         Ask(f"{KEYS}/{{key}}/rotate"),
         Ask(f"{OWN_KEYS}/{{key}}/rotate", body={"valid_for": "1s"}),
     ],
+    "POST /signing-secrets": [Ask("/signing-secrets", body={"group": "{group}"})],
+    "GET /signing-secrets": [
+        Ask("/signing-secrets", 200),
+        *lists("/signing-secrets", group="{group}"),
+    ],
+    "DELETE /signing-secrets/{secret}": [Ask("/signing-secrets/{secret}")],
+    "POST /signing-secrets/{secret}/rotate": [
+        Ask("/signing-secrets/{secret}/rotate"),
+        Ask("/signing-secrets/{secret}/rotate", body={"valid_for": "0s"}),
+    ],
+    "POST /secrets/reseal": [Ask("/secrets/reseal", 403)],
     "GET /actions/{action}": [Ask("/actions/{action}"), Ask("/actions/{under_way}")],
     "DELETE /actions/{action}": [Ask("/actions/{action}"), Ask("/actions/{under_way}")],
     "GET /nodes": [Ask("/nodes", 403)],

@@ -74,12 +74,14 @@ async def furnished(service: ServiceProcess, receivers: list[int]) -> Known:
         timer = await made("/timers", body, **key)
     action = await made("/timers/actions", BODIES["POST /timers/actions"], **key)
     spare = await made(path, {"name": "spare", "role": "read"}, **key)
+    secret = await made("/signing-secrets", **key)
     names = {
         "id": timer["id"],
         "timer_id": timer["timer_id"],
         "group": "g",
         "tenant": "acme",
         "key": spare["id"],
+        "secret": secret["id"],
         "action": action["id"],
         "node": "n",
     }
@@ -156,6 +158,7 @@ async def test_a_key_is_seen_once(tmp_path: Path, form: str):
     """When it is made, and never again: in no answer, log, audit or row, however it is misused."""
     arrivals: list[Arrival] = []
     settings = {"LOG_LEVEL": "debug", "LOG_FORMAT": form, "SIGNING_SECRETS": f"whsec_{SIGNING}"}
+    settings["SECRETS_KEY"] = b64encode(b"another-secrets-key-of-32-bytes!").decode()
     async with AsyncExitStack() as stack:
         good = await stack.enter_async_context(running_receiver("127.0.0.1", 0, arrivals.append))
         async with running_receiver("127.0.0.1", 0, arrivals.append) as killed:

@@ -94,6 +94,9 @@ def test_serve_without_a_key_says_how_to_make_one():
         ("API_KEY", "hunter2 " * 5),
         ("SIGNING_SECRETS", "hunter2"),
         ("SIGNING_SECRETS", "whsec_" + "A" * 32 + ",whsec_hunter2"),
+        ("SECRETS_KEY", "hunter2"),
+        ("SECRETS_KEY", "A" * 43 + "=,hunter2"),
+        ("SECRETS_KEY", "hunter2hunter2hunter2hunter2hunter2hunter2A=," * 2),
         ("DATABASE_URL", "user:hunter2@host"),
         ("EGRESS_PROXY", "socks5://user:hunter2@host:1080"),
         ("EGRESS_PROXY", "http://user:hunter2@host:3128/path"),
@@ -118,7 +121,13 @@ def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
 def test_the_secrets_are_known():
     """Whoever makes another setting a secret sees to it that its repr does not show it."""
     secrets = {setting.field for setting in TABLE if setting.is_secret}
-    assert secrets == {"api_key", "database_url", "egress_proxy", "signing_secrets"}
+    assert secrets == {
+        "api_key",
+        "database_url",
+        "egress_proxy",
+        "signing_secrets",
+        "secrets_key",
+    }
 
 
 @pytest.mark.promise("no-secret")
@@ -126,11 +135,19 @@ def test_secrets_are_not_in_the_repr():
     """Settings can be logged, for their repr shows no secret."""
     secret = "whsec_" + "A" * 32
     proxy = "http://user:hunter2@proxy:3128"
-    env = {"API_KEY": KEY, "SIGNING_SECRETS": secret, "EGRESS_PROXY": proxy, **PG}
+    seals = "B" * 43 + "="
+    env = {
+        "API_KEY": KEY,
+        "SIGNING_SECRETS": secret,
+        "SECRETS_KEY": seals,
+        "EGRESS_PROXY": proxy,
+        **PG,
+    }
     settings = load_settings({}, env)
     assert settings.signing_secrets == (secret,)
+    assert settings.secrets_key == (seals,)
     assert settings.egress_proxy == proxy
-    for hidden in (KEY, secret, "hunter2", "p%40ss"):
+    for hidden in (KEY, secret, seals, "hunter2", "p%40ss"):
         assert hidden not in repr(settings)
     assert "timer:***@db:5433/timers" in repr(settings)
 
@@ -246,7 +263,7 @@ def test_a_batch_may_be_as_large_as_a_body():
 def test_secrets_have_no_flag():
     """The arguments of a process are for all to read."""
     hidden = {setting.env for setting in (*TABLE, *PG_TABLE, *PG_OPTIONS) if setting.flag is None}
-    assert {"API_KEY", "SIGNING_SECRETS", "PG_PASSWORD"} <= hidden
+    assert {"API_KEY", "SIGNING_SECRETS", "SECRETS_KEY", "PG_PASSWORD"} <= hidden
 
 
 def test_the_documented_table_is_the_table():

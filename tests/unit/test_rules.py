@@ -148,7 +148,7 @@ async def test_many_that_look_at_once_share_it(store, clock):
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(*looking)
-    assert store.calls.count("records") <= 2 * 4
+    assert store.calls.count("records") <= 2 * 5
 
 
 async def test_what_is_being_made_goes_by_the_tenants_as_they_were(store, clock):

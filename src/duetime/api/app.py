@@ -27,6 +27,8 @@ from duetime.api.outage import Outage
 from duetime.api.proxies import Proxies
 from duetime.api.request import Request
 from duetime.api.seal import Seal
+from duetime.api.secrets import Secrets
+from duetime.api.signing_secrets import SigningSecrets
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
@@ -224,6 +226,8 @@ def create_app(
             Groups(service),
             Tenants(service),
             ApiKeys(service),
+            SigningSecrets(service),
+            Secrets(service),
             Whoami(),
             Usage(service),
             Audit(service, seal),

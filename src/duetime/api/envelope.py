@@ -22,7 +22,7 @@ from duetime.errors import (
     Unavailable,
     UnsupportedQuery,
 )
-from duetime.tenancy import api_key
+from duetime.tenancy import api_key, signing_secret
 from duetime.tenancy.caller import Caller
 
 log = logging.getLogger("duetime.api")
@@ -98,8 +98,8 @@ def failure(error: Exception, caller: Caller) -> Reply:
             text = str(error)
             if isinstance(error, StoreError) and not caller.is_operator:
                 text = error.told
-            # It may quote what was sent, and some send their key in the wrong place.
-            message = api_key.hidden(text)
+            # It may quote what was sent, and some send their key or secret in the wrong place.
+            message = signing_secret.hidden(api_key.hidden(text))
             return Reply(status, message, code=code, headers=_retry_after(error, code))
     log.error("a request failed unexpectedly", exc_info=error)
     return Reply(500, "unexpected error; the server's log tells more", code=Code.UNEXPECTED)

@@ -23,9 +23,11 @@ from duetime.tenancy.requests import (
     LONGEST_TENANT,
     CreateGroup,
     CreateKey,
+    CreateSigningSecret,
     CreateTenant,
     PutGroup,
     RotateKey,
+    RotateSigningSecret,
     UpdateTenant,
 )
 
@@ -108,6 +110,10 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
         "description": "The key's id.",
     },
+    "secret": {
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+        "description": "The signing secret's id.",
+    },
 }
 
 
@@ -127,6 +133,8 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     UpdateTenant: {"quotas": {"pending": 100_000}},
     CreateKey: {"name": "billing service", "role": "write", "expires_in": "90d"},
     RotateKey: {"valid_for": "24h"},
+    CreateSigningSecret: {"group": "billing", "expires_in": "365d"},
+    RotateSigningSecret: {"valid_for": "24h"},
     CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
     CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
     PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},

@@ -17,9 +17,11 @@ from duetime.cli import (
     node_commands,
     nodes_command,
     receiver_command,
+    secret_commands,
     tenant_commands,
     timer_commands,
     usage_command,
+    verify_command,
     whoami_command,
 )
 from duetime.cli.commands import add_command
@@ -56,11 +58,13 @@ def build_parser() -> argparse.ArgumentParser:
     group_commands.add_to(commands)
     tenant_commands.add_to(commands)
     key_commands.add_to(commands)
+    secret_commands.add_to(commands)
     usage_command.add_to(commands)
     whoami_command.add_to(commands)
     audit_commands.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
+    verify_command.add_to(commands)
     add_command(commands, "version", _version, "Print the version", "")
     return parser
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from duetime.durations import parse_duration
+from duetime.webhooks import PREFIX
 
 
 def duration(text: str) -> str:
@@ -65,6 +66,13 @@ def key_id(text: str) -> str:
     """The id of a key. Who passes the key itself means its id: its secret goes nowhere."""
     mark, _, rest = text.partition("_")
     return rest.partition("_")[0] if mark == "dt" else text
+
+
+def secret_id(text: str) -> str:
+    """The id of a signing secret; the secret itself goes nowhere."""
+    if PREFIX in text:
+        raise argparse.ArgumentTypeError("must be the id of the secret, as `list` shows it")
+    return text
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -31,7 +31,6 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.proxy import Proxy
 from duetime.delivery.signing import parse_secret
-from duetime.delivery.terms import Terms, the_same_for_all
 from duetime.engine import Engine
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
@@ -39,6 +38,8 @@ from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.terms import GroupTerms
+from duetime.vault import Vault, parse_key
 
 log = logging.getLogger("duetime")
 
@@ -61,16 +62,16 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             worker.listener if worker else listen(settings.host, settings.port)
         )
         store = await stack.enter_async_context(opened(settings))
+        rules = Rules(store, clock)
+        vault = Vault(tuple(map(parse_key, settings.secrets_key)))
+        installation = tuple(map(parse_secret, settings.signing_secrets))
         sender = HttpSender(
             clock,
             _egress(settings),
             proxy=_proxy(settings),
-            terms=the_same_for_all(
-                Terms(secrets=tuple(map(parse_secret, settings.signing_secrets)))
-            ),
+            terms=GroupTerms(rules, vault, clock, installation=installation),
         )
         stack.push_async_callback(sender.close)
-        rules = Rules(store, clock)
         meter = Meter(rules, store, clock)
         engine = Engine(
             _node_name(),
@@ -101,6 +102,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             meter=meter,
             audit=Audit(store, clock, level=settings.audit, keep_for=settings.audit_retention),
             are_groups_made_by_timers=settings.unknown_groups == "create",
+            vault=vault,
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)

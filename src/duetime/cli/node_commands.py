@@ -6,7 +6,7 @@ import asyncio
 from msgspec.structs import replace
 
 from duetime.cli.commands import Commands, add_command
-from duetime.cli.devkey import keep_key, key_path
+from duetime.cli.devkey import keep_key, keep_secrets_key, key_path, secrets_key_path
 from duetime.cli.settings_flags import add_flags, settings_from
 from duetime.config.table import MAKE_A_KEY, TABLE
 
@@ -44,7 +44,7 @@ examples:
 
 It listens on this machine only, may call this machine, and runs a receiver on PORT + 1
 that prints every callback. The key is kept beside the database, and `duetime timer`
-finds it there.""",
+finds it there. So is the SECRETS_KEY, unless one is set.""",
     )
     add_flags(dev, DEV_DEFAULTS, without=["WORKERS"])
     migrating = add_command(
@@ -78,6 +78,8 @@ def _dev(args: argparse.Namespace) -> int:
     settings = replace(
         settings,
         api_key=settings.api_key or keep_key(key_path(settings.database_url)),
+        secrets_key=settings.secrets_key
+        or keep_secrets_key(secrets_key_path(settings.database_url)),
         egress_allow=(*settings.egress_allow, *LOOPBACK),
     )
     from duetime.cli.node import run_node  # noqa: PLC0415

@@ -4,10 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Unpack
 
-from duetime.client import action_calls, audit_calls, tenancy_calls
+from duetime.client import action_calls, audit_calls, secret_calls, tenancy_calls
 from duetime.client.action_types import Action, ActionName, Actions, TimerFilter
 from duetime.client.audit_types import AuditExportFilters, AuditFilters, AuditLine, AuditPage
 from duetime.client.calls import AnswerT, Call
+from duetime.client.secret_types import (
+    MadeSigningSecret,
+    NewSigningSecret,
+    Resealed,
+    SigningSecrets,
+)
 from duetime.client.tenancy_types import (
     Deleted,
     Group,
@@ -73,6 +79,27 @@ class Administration(ABC):
 
     def revoke_key(self, tenant: str, id_: str) -> Revoked:
         return self.send(tenancy_calls.revoke_key(tenant, id_))
+
+    def create_signing_secret(self, **secret: Unpack[NewSigningSecret]) -> MadeSigningSecret:
+        """Make a signing secret; its ``secret`` is told in this answer, and never again."""
+        return self.send(secret_calls.create_signing_secret(secret))
+
+    def signing_secrets(self, *, group: str | None = None) -> SigningSecrets:
+        """All of the tenant and its groups, or those of one group."""
+        return self.send(secret_calls.signing_secrets(group))
+
+    def rotate_signing_secret(
+        self, id_: str, *, valid_for: str | None = None, secret: str | None = None
+    ) -> MadeSigningSecret:
+        """Make another secret; callbacks are signed with the old one too for so long (24h)."""
+        return self.send(secret_calls.rotate_signing_secret(id_, valid_for, secret))
+
+    def revoke_signing_secret(self, id_: str) -> Revoked:
+        return self.send(secret_calls.revoke_signing_secret(id_))
+
+    def reseal_secrets(self) -> Resealed:
+        """Seal all secrets of all tenants with the newest key; for the operator."""
+        return self.send(secret_calls.reseal_secrets())
 
     def create_group(self, **group: Unpack[NewGroup]) -> Group:
         return self.send(tenancy_calls.create_group(group))

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from duetime.clock import Millis
 from duetime.durations import format_duration, parse_duration
+from duetime.errors import ConfigurationError
+from duetime.vault import KEY_BYTES, parse_key
 
 SHORTEST_KEY = 32
 
@@ -174,3 +176,21 @@ def _signing_secrets(written: str) -> tuple[str, ...]:
 
 
 signing_secrets = Reader("comma-separated whsec_...", _signing_secrets)
+
+
+def _secrets_keys(written: str) -> tuple[str, ...]:
+    """Keys that look like keys; the vault reads them."""
+    keys = tuple(key.strip() for key in written.split(",") if key.strip())
+    for number, key in enumerate(keys, start=1):
+        try:
+            parse_key(key)
+        except ConfigurationError:
+            raise ValueError(
+                f"number {number} must be {KEY_BYTES} random bytes in base64"
+            ) from None
+    if len(set(keys)) < len(keys):
+        raise ValueError("has the same key twice")
+    return keys
+
+
+secrets_keys = Reader(f"comma-separated base64 of {KEY_BYTES} bytes", _secrets_keys)

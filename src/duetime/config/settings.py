@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     egress_proxy: str | None
     egress_proxy_dns: Literal["here", "proxy"]
     signing_secrets: tuple[str, ...]
+    secrets_key: tuple[str, ...]
     max_in_flight: int
     target_concurrency: int
     claim_ttl: Millis
@@ -48,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown["api_key"] = self.api_key and "***"
         shown["signing_secrets"] = ("***",) * len(self.signing_secrets)
         shown["egress_proxy"] = self.egress_proxy and "***"
+        shown["secrets_key"] = ("***",) * len(self.secrets_key)
         shown["database_url"] = without_password(self.database_url)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 

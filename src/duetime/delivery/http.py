@@ -143,6 +143,8 @@ class HttpSender:
                 _UNSENT if self._closed else outcomes.not_permitted(receiver, answer, self._egress)
             )
         terms = self._terms(timer)
+        if terms.unsignable is not None and timer.spec.signatures:
+            return _UNSENT if self._closed else outcomes.not_signed(terms.unsignable)
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
         head = headers.written(callback.method, url.path, url.host, fields)
         request = _Request(url, head, callback, timer.spec.response_bytes, started)

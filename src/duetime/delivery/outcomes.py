@@ -91,6 +91,14 @@ def not_permitted(receiver: Receiver, answer: Answer, egress: Egress) -> Outcome
     return Outcome(kind=Kind.EGRESS, error=text)
 
 
+def not_signed(why: str) -> Outcome:
+    """The outcome where a callback cannot be signed as it should be, so that it is not sent.
+
+    It may be tried again: whoever runs the service can see to it.
+    """
+    return _failed(Kind.SIGNING, f"not sent, as it cannot be signed: {why}")
+
+
 def not_connected(error: OSError | TlsFailed | ProxyFailed, at: str, within: float) -> Outcome:
     """The outcome where no connection to ``at`` was made, so that nothing was sent.
 

@@ -14,6 +14,13 @@ class Terms(NamedTuple):
     """The terms of one group."""
 
     secrets: tuple[bytes, ...] = ()  # what callbacks are signed with, the newest first
+    # Why a callback cannot be signed with what it should be: it is not sent without. A sentence
+    # for whoever runs the service.
+    unsignable: str | None = None
+
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"Terms(secrets={len(self.secrets)}, unsignable={self.unsignable!r})"
 
 
 NO_TERMS = Terms()

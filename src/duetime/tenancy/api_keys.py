@@ -5,11 +5,12 @@ from msgspec.structs import replace
 
 from duetime.auditing import Audit
 from duetime.clock import Clock, Millis, to_rfc3339
-from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unauthorized
-from duetime.requests import to_millis, to_time
+from duetime.errors import Conflict, Forbidden, NotFound, Unauthorized
+from duetime.requests import to_millis
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.ends import asked_end
 from duetime.tenancy.key_name import check_key_name
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.requests import CreateKey, RotateKey
@@ -171,7 +172,7 @@ class ApiKeys:
 
     def _expiry(self, caller: Caller, body: CreateKey, now: Millis) -> Millis | None:
         """When a new key ends: as it is asked for, or with the key that makes it."""
-        end = _asked_end(body, now)
+        end = asked_end(body.expires_at, body.expires_in, now)
         if end is None:
             return self._end_of(caller)
         self._check_end(caller, end, "expires_at" if body.expires_in is None else "expires_in")
@@ -219,19 +220,3 @@ class ApiKeys:
         about: dict[str, object] = {"name": key.name, "role": key.role, **(details or {})}
         mine = replace(caller, tenant=key.tenant)
         await self._audit.note(mine, action, "key", key.id, details=about)
-
-
-def _asked_end(body: CreateKey, now: Millis) -> Millis | None:
-    if body.expires_at is not None and body.expires_in is not None:
-        raise InvalidRequest("expires_in: cannot be given together with expires_at")
-    if body.expires_in is not None:
-        length = to_millis(body.expires_in, "expires_in")
-        if length == 0:
-            raise InvalidRequest("expires_in: must be more than 0s")
-        return now + length
-    if body.expires_at is None:
-        return None
-    at = to_time(body.expires_at, "expires_at")
-    if at <= now:
-        raise InvalidRequest("expires_at: must be in the future")
-    return at

@@ -17,6 +17,7 @@ from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
 from duetime.tenancy.group_settings import changed
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.obedience import Watch
+from duetime.tenancy.orphans import forget_group
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.rules import Kept, Rules
 from duetime.timer import DEFAULT_GROUP
@@ -241,6 +242,7 @@ class Groups:
         kept = self._kept(caller, name)
         gone = replace(group, deleted_at=now, updated_at=now, leaving_since=None)
         await self._put(caller, name, kept, gone)
+        await forget_group(self._rules, gone)
         await self._note(caller, "group.delete", group)
 
     async def mark(self, caller: Caller, name: str) -> Millis:
@@ -284,6 +286,7 @@ class Groups:
                 "group: somebody makes a timer in it just now, or is deleting it as well; look at "
                 "it again"
             )
+        await forget_group(self._rules, gone)
         await self._note(caller, "group.delete", gone)
 
     async def unmark(self, caller: Caller, name: str, mark: Millis) -> None:

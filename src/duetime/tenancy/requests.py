@@ -1,4 +1,4 @@
-"""What users send about tenants, keys and groups: types like those of ``duetime.requests``."""
+"""What users send about tenants, keys, secrets, groups; types like those of ``requests.py``."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -141,6 +141,48 @@ class RotateKey(Body):
     valid_for: Annotated[
         Duration, Meta(description="How long the old key stays valid beside the new one.")
     ] = "24h"
+
+
+_OwnSecret: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=256,
+        description="A secret that you have already: `whsec_` and the base64 of 24 to 64 random "
+        "bytes. It is not shown in the answer. Left out: one is made, and shown only there.",
+    ),
+]
+
+
+class CreateSigningSecret(Body):
+    """A signing secret to create."""
+
+    group: (
+        Annotated[
+            GroupName,
+            Meta(description="Whose callbacks it signs; null: all that have none of their own."),
+        ]
+        | None
+    ) = None
+    secret: _OwnSecret | None = None
+    expires_at: Time | None = None
+    expires_in: Duration | None = None
+
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"{type(self).__name__}(...)"
+
+
+class RotateSigningSecret(Body):
+    """How to rotate a signing secret."""
+
+    valid_for: Annotated[
+        Duration, Meta(description="How long callbacks are signed with the old one, too.")
+    ] = "24h"
+    secret: _OwnSecret | None = None
+
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"{type(self).__name__}(...)"
 
 
 _Headers: TypeAlias = Headers | UnsetType | None

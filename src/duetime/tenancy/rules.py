@@ -1,4 +1,4 @@
-"""The rules: what this node knows of all tenants, keys and groups.
+"""The rules: what this node knows of all tenants, keys, groups and signing secrets.
 
 They are small documents in the store, which every node keeps in memory. Beside them the store has
 a revision of each kind, raised with every change: that is all that is read with each heartbeat, and
@@ -19,10 +19,11 @@ import msgspec
 from duetime.clock import Clock
 from duetime.errors import StoreError, Unanswered
 from duetime.stores import News, Record, Store
-from duetime.tenancy import api_key, group, tenant
+from duetime.tenancy import api_key, group, signing_secret, tenant
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.group import Group
 from duetime.tenancy.quotas import UNLIMITED, Quotas
+from duetime.tenancy.signing_secret import Owner, SigningSecret
 from duetime.tenancy.tenant import Tenant
 
 REVISIONS = "revision"  # the kind of the records whose versions are the revisions, one per kind
@@ -31,7 +32,7 @@ REVISIONS = "revision"  # the kind of the records whose versions are the revisio
 # between a change and its revision.
 READ_ANEW_EVERY = 60.0
 
-DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group)
+DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group, SigningSecret)
 
 
 class Kept(NamedTuple, Generic[DocumentT]):
@@ -93,8 +94,15 @@ class Rules:
         self.tenants = Shelf(tenant.KIND, Tenant)
         self.keys = Shelf(api_key.KIND, ApiKey)
         self.groups = Shelf(group.KIND, Group)
-        self._shelves: tuple[Shelf[Any], ...] = (self.tenants, self.keys, self.groups)
+        self.signing_secrets = Shelf(signing_secret.KIND, SigningSecret)
+        self._shelves: tuple[Shelf[Any], ...] = (
+            self.tenants,
+            self.keys,
+            self.groups,
+            self.signing_secrets,
+        )
         self.revision = 0  # of the groups: what nodes must be seen to obey
+        self.edition = 0  # another one with every change that this node hears of
         self._makings: dict[int, int] = {}  # how much is made just now, by revision of the tenants
         self._looked_at = -math.inf  # when the last look was begun
         self._read_at = -math.inf  # when everything was read, whatever the revisions said
@@ -102,6 +110,7 @@ class Rules:
         self.on_change: Callable[[], None] = lambda: None  # called when this node has changed some
         self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
         self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
+        self._secrets_of: dict[Owner, tuple[SigningSecret, ...]] = {}
 
     def group(self, tenant: str, name: str) -> Group | None:
         """A group, if it is known and was not deleted."""
@@ -111,6 +120,10 @@ class Rules:
     def held(self, tenant: str, name: str) -> Group | None:
         """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""
         return self._held.get((tenant, name)) if self._held else None
+
+    def secrets_of(self, owner: Owner) -> tuple[SigningSecret, ...]:
+        """The signing secrets of a group, or of a tenant; the newest first, ended ones too."""
+        return self._secrets_of.get(owner, ())
 
     @contextmanager
     def making(self) -> Iterator[None]:
@@ -177,7 +190,19 @@ class Rules:
             shelf.is_untold = shelf.is_untold or revision == shelf.revision
 
     def _sort(self) -> None:
-        """Note which groups are held, and who has quotas: both are asked for again and again."""
+        """Note which groups are held, who has quotas, and whose secrets are whose.
+
+        All of it is asked for again and again.
+        """
+        self.edition += 1
+        self._secrets_of = signing_secret.by_owner(
+            self.signing_secrets,
+            {
+                kept.record.name: kept.document
+                for kept in self.groups.all()
+                if kept.document.deleted_at is None
+            },
+        )
         self._held = {
             (each.tenant, each.name): each
             for each in self.groups

@@ -14,6 +14,7 @@ from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import Group
 from duetime.tenancy.obedience import Watch
+from duetime.tenancy.orphans import forget_tenant
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Kept, Rules
@@ -139,13 +140,14 @@ class Tenants:
         return await self._change(name, marked, deleted_at=now, updated_at=now)
 
     async def _tidy(self, name: str, tenant: Tenant) -> None:
-        """Take away the keys and groups of a tenant that is gone."""
+        """Take away the keys, secrets and groups of a tenant that is gone."""
         rules = self._rules
         await rules.put_all(
             rules.keys,
             [(kept.record.name, kept, None) for kept in rules.keys.all() if _is_of(name, kept)],
         )
         await self._uses.forget_tenant(name)
+        await forget_tenant(rules, name)
         now = tenant.deleted_at
         await rules.put_all(
             rules.groups,
