@@ -41,6 +41,7 @@ from duetime.searching import Filter, Part
 from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.credentials import Credentials
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
@@ -49,6 +50,7 @@ from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.usage import Usages
 from duetime.tenancy.uses import Uses
 from duetime.timer import Attempt, Status, Timer
+from duetime.vault import Vault
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
@@ -98,6 +100,7 @@ class Service:
         meter: Meter | None = None,
         audit: Audit | None = None,
         are_groups_made_by_timers: bool = True,
+        vault: Vault | None = None,
     ) -> None:
         self.clock = clock
         self.rules = rules or Rules(store, clock)
@@ -115,8 +118,11 @@ class Service:
             layout=layout or Layout(store.traits.num_shards),
             are_made_by_timers=are_groups_made_by_timers,
         )
+        self.credentials = Credentials(self.rules, sender, clock, self.audit, vault or Vault())
         self._engine = engine
-        self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
+        self._drafts = Drafts(
+            sender, self.groups, self.credentials, min_delay=min_delay, max_timer=max_timer
+        )
         self._ledger = Ledger(store, clock, limits)
         self._lists = Lists(self._ledger.search, counts=store.traits.counts)
         self.actions = Actions(
@@ -137,6 +143,7 @@ class Service:
             clock,
             drafts=self._drafts,
             groups=self.groups,
+            credentials=self.credentials,
             meter=self.meter,
             brake=self._brake,
             audit=self.audit,
@@ -169,6 +176,7 @@ class Service:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         for _ in range(MOST_TRIES):
             missing = await self.groups.missing(caller, body.group)
+            await self.credentials.meet(caller.tenant, body.callback)
             # Anew for each try: stores rely on it that an id which was in doubt is not used again.
             fresh = self._drafts.new(caller.tenant, body, self.clock.now())
             old = await self._ledger.get_for_change(Key.of(fresh), caller.tenant)
@@ -238,6 +246,7 @@ class Service:
         def updated(timer: Timer, now: Millis) -> Timer:
             return self._updated(timer, body, now)
 
+        await self.credentials.meet(caller.tenant, body.callback)
         return await self._change(caller, "timer.update", id_, updated, if_match)
 
     async def cancel(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:

@@ -41,6 +41,7 @@ class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_d
     headers: dict[str, str] = {}
     payload: Raw | UnsetType = UNSET
     timeout: Millis = DEFAULT_TIMEOUT
+    credential: str | None = None  # the name of what is shown to the receiver
 
 
 class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
@@ -108,6 +109,7 @@ class Kind(StrEnum):
     TLS = "tls"
     DNS = "dns"
     EGRESS = "egress"  # the address may not be called
+    CREDENTIAL = "credential"  # it cannot be shown to the receiver
     NATS = "nats"
     LOST = "lost"  # its node stopped or died before the answer came
     UNSENT = (

@@ -16,6 +16,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import Callback
+from duetime.vault import Vault
 from tests.api.client import KEY, Api
 from tests.api.gated import GatedStore
 
@@ -71,6 +72,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
         engine: Any = None,
         marks: Any = None,
         are_groups_made_by_timers: bool = True,
+        without_vault: bool = False,
         **limits: Any,
     ) -> Api:
         options = {
@@ -78,6 +80,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
             "min_delay": min_delay,
             "limits": Limits(**(marks or {})),
             "are_groups_made_by_timers": are_groups_made_by_timers,
+            "vault": Vault() if without_vault else Vault([bytes(32)]),
         }
         service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)

@@ -37,6 +37,7 @@ from duetime.delivery.http import HttpSender
 from duetime.service import Service
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, RecordingSender
+from duetime.vault import Vault
 from tests.api.client import KEY, call_app, timer_body
 
 pytestmark = pytest.mark.slow
@@ -99,7 +100,7 @@ def url() -> Iterator[str]:
     async def serve() -> None:
         clock = SystemClock()
         sender = HttpSender(clock, Egress.parse(""))
-        service = Service(MemoryStore(), sender, clock)
+        service = Service(MemoryStore(), sender, clock, vault=Vault([bytes(32)]))
         server = ApiServer(create_app(service, KEY), drain_for=1)
         servers.append(server)
         working = asyncio.create_task(keep_working(service))

@@ -116,17 +116,18 @@ def test_a_broken_dotenv_line_is_not_repeated(tmp_path):
 def test_the_secrets_are_known():
     """Whoever makes another setting a secret sees to it that its repr does not show it."""
     secrets = {setting.field for setting in TABLE if setting.is_secret}
-    assert secrets == {"api_key", "database_url", "signing_secrets"}
+    assert secrets == {"api_key", "database_url", "secrets_key", "signing_secrets"}
 
 
 @pytest.mark.promise("no-secret")
 def test_secrets_are_not_in_the_repr():
     """Settings can be logged, for their repr shows no secret."""
     secret = "whsec_" + "A" * 32
-    env = {"API_KEY": KEY, "SIGNING_SECRETS": secret, **PG}
+    sealing = "B" * 43 + "="
+    env = {"API_KEY": KEY, "SIGNING_SECRETS": secret, "SECRETS_KEY": sealing, **PG}
     settings = load_settings({}, env)
-    assert settings.signing_secrets == (secret,)
-    for hidden in (KEY, secret, "p%40ss"):
+    assert (settings.signing_secrets, settings.secrets_key) == ((secret,), (sealing,))
+    for hidden in (KEY, secret, sealing, "p%40ss"):
         assert hidden not in repr(settings)
     assert "timer:***@db:5433/timers" in repr(settings)
 

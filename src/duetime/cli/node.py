@@ -38,6 +38,8 @@ from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.wallet import Wallet
+from duetime.vault import Vault, parse_key
 
 log = logging.getLogger("duetime")
 
@@ -60,15 +62,17 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             worker.listener if worker else listen(settings.host, settings.port)
         )
         store = await stack.enter_async_context(opened(settings))
+        rules = Rules(store, clock)
+        vault = Vault(tuple(map(parse_key, settings.secrets_key)))
         sender = HttpSender(
             clock,
             Egress.parse(",".join(settings.egress_allow)),
+            credentials=Wallet(rules, vault),
             terms=the_same_for_all(
                 Terms(secrets=tuple(map(parse_secret, settings.signing_secrets)))
             ),
         )
         stack.push_async_callback(sender.close)
-        rules = Rules(store, clock)
         meter = Meter(rules, store, clock)
         engine = Engine(
             _node_name(),
@@ -99,6 +103,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             meter=meter,
             audit=Audit(store, clock, level=settings.audit, keep_for=settings.audit_retention),
             are_groups_made_by_timers=settings.unknown_groups == "create",
+            vault=vault,
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)

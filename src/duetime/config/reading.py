@@ -16,6 +16,7 @@ SHORTEST_KEY = 32
 _SIZE = re.compile(r"(\d{1,12})\s*(|B|KiB|MiB|GiB)", re.ASCII | re.IGNORECASE)
 _SIZE_UNITS = {"": 1, "b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.ASCII | re.IGNORECASE)
+_SECRETS_KEY = re.compile(r"[A-Za-z0-9+/]{43}=")
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/_-]{32,}={0,2}", re.ASCII)
 
 
@@ -163,3 +164,15 @@ def _signing_secrets(written: str) -> tuple[str, ...]:
 
 
 signing_secrets = Reader("comma-separated whsec_...", _signing_secrets)
+
+
+def _secrets_keys(written: str) -> tuple[str, ...]:
+    """Keys that are long enough; the vault reads them."""
+    keys = tuple(key.strip() for key in written.split(",") if key.strip())
+    for number, key in enumerate(keys, start=1):
+        if not _SECRETS_KEY.fullmatch(key):
+            raise ValueError(f"number {number} must be 32 random bytes in base64")
+    return keys
+
+
+secrets_keys = Reader("comma-separated base64", _secrets_keys)

@@ -26,6 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     min_delay: Millis
     egress_allow: tuple[str, ...]
     signing_secrets: tuple[str, ...]
+    secrets_key: tuple[str, ...]
     max_in_flight: int
     target_concurrency: int
     claim_ttl: Millis
@@ -43,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
         shown["api_key"] = self.api_key and "***"
         shown["signing_secrets"] = ("***",) * len(self.signing_secrets)
+        shown["secrets_key"] = ("***",) * len(self.secrets_key)
         shown["database_url"] = without_password(self.database_url)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 

@@ -132,6 +132,16 @@ TABLE: tuple[Setting, ...] = (
         has_flag=False,
     ),
     Setting(
+        "SECRETS_KEY",
+        reading.secrets_keys,
+        "",
+        "What secrets that are kept for users are sealed with; several, the newest first, while "
+        "keys rotate. Make one with openssl rand -base64 32",
+        empty=(),
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting(
         "MAX_IN_FLIGHT",
         reading.count(1, 1_000_000),
         "1000",
