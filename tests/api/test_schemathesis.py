@@ -228,6 +228,11 @@ def make_what_is_named(case: schemathesis.Case, url: str) -> None:
         parameters["group"] = f"g-{next(_numbers)}"
         if case.operation.method != "put":
             ask("PUT", f"{url}/groups/{parameters['group']}", {})
+    if "credential" in parameters:
+        parameters["credential"] = f"c-{next(_numbers)}"
+        if case.operation.method != "put":
+            made = grantable_credential({})
+            ask("PUT", f"{url}/credentials/{parameters['credential']}", made)
     if path.endswith("{group}/resume"):
         ask("POST", f"{url}/groups/{parameters['group']}/pause", {})
 
@@ -239,8 +244,14 @@ def named(body: dict[str, Any]) -> dict[str, Any]:
 
 def grantable_group(body: dict[str, Any]) -> dict[str, Any]:
     """A generated body without the texts that would have to be durations, or headers."""
-    left_out = ("timeout", "retention", "headers", "retry_policy")
+    left_out = ("timeout", "retention", "headers", "retry_policy", "credential")
     return whole({name: value for name, value in body.items() if name not in left_out})
+
+
+def grantable_credential(body: dict[str, Any]) -> dict[str, Any]:
+    """A generated body with what goes with one type."""
+    kept = {name: body[name] for name in ("groups", "allow_http") if name in body}
+    return {"type": "bearer", "token": "t", "hosts": ["api.example.com"], **kept}
 
 
 def whole(body: dict[str, Any]) -> dict[str, Any]:
@@ -266,6 +277,11 @@ ADAPTED = {
     "POST /timers/actions": grantable_action,
     "POST /groups": named,
     "PUT /groups/{group}": grantable_group,
+    "POST /credentials": lambda body: {
+        **grantable_credential(body),
+        "name": f"n-{next(_numbers)}",
+    },
+    "PUT /credentials/{credential}": grantable_credential,
     "POST /tenants": named,
     "PUT /tenants/{tenant}": whole,
     "POST /tenants/{tenant}/keys": lambda body: {

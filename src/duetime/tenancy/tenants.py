@@ -98,7 +98,8 @@ class Tenants:
     async def delete(self, caller: Caller, name: str) -> None:
         """Take a tenant away, with its keys, groups and credentials.
 
-        Conflict while timers of it wait. A refusal changes nothing. Who repeats this after a crash goes on where it stopped.
+        Conflict while timers of it wait. A refusal changes nothing. Who repeats this after a crash
+        goes on where it stopped.
         """
         await self._rules.look(anew=True)
         kept = self._rules.tenants.kept(name)
