@@ -25,6 +25,7 @@ ANSWER = {
     "tenants": [],
     "keys": [],
     "groups": [],
+    "credentials": [],
     "actions": [],
     "lines": [],
 }
@@ -72,6 +73,15 @@ def both(service):
         (("delete_group", ("g",), {"cancel": True}), "DELETE /groups/g?cancel=true", None),
         (("pause_group", ("g",), {}), "POST /groups/g/pause", None),
         (("resume_group", ("g",), {}), "POST /groups/g/resume", None),
+        (
+            ("create_credential", (), {"name": "bank", "type": "bearer", "token": "t"}),
+            "POST /credentials",
+            {"name": "bank", "type": "bearer", "token": "t"},
+        ),
+        (("credentials", (), {}), "GET /credentials", None),
+        (("get_credential", ("a/b",), {}), "GET /credentials/a%2Fb", None),
+        (("put_credential", ("bank",), {"token": "n"}), "PUT /credentials/bank", {"token": "n"}),
+        (("delete_credential", ("bank",), {}), "DELETE /credentials/bank", None),
         (("whoami", (), {}), "GET /whoami", None),
         (("usage", (), {}), "GET /usage", None),
         (("actions", (), {}), "GET /actions", None),

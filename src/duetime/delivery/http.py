@@ -177,7 +177,8 @@ class HttpSender:
         is_mine: Callable[[], bool],
     ) -> Outcome:
         """Show the credential; a token that is refused is fetched anew, once."""
-        left = self._left(callback, started)
+        if (left := self._left(callback, started)) <= 0:
+            return outcomes.timed_out(callback.timeout)
         shown = await self._presenting.show(timer, callback, url.receiver, left)
         if isinstance(shown, Outcome):
             return _UNSENT if self._closed else shown
