@@ -315,7 +315,7 @@ async def test_who_was_slower_looks_again(make_api: MakeApi):
 
 async def test_a_tenant_has_so_many(quick_api: Api, monkeypatch: pytest.MonkeyPatch):
     """They are in the memory of every node."""
-    assert MOST_CREDENTIALS == 200
+    assert MOST_CREDENTIALS == 100
     monkeypatch.setattr("duetime.tenancy.credentials.MOST_CREDENTIALS", 2)
     for name in ("a", "b"):
         assert (await quick_api.put(f"/credentials/{name}", BEARER)).status == 201

@@ -233,6 +233,9 @@ def make_what_is_named(case: schemathesis.Case, url: str) -> None:
         if case.operation.method != "put":
             made = grantable_credential({})
             ask("PUT", f"{url}/credentials/{parameters['credential']}", made)
+    if case.operation.label == "POST /credentials":
+        ask("PUT", f"{url}/credentials/posted", grantable_credential({}))
+        ask("DELETE", f"{url}/credentials/posted", {})
     if path.endswith("{group}/resume"):
         ask("POST", f"{url}/groups/{parameters['group']}/pause", {})
 
@@ -279,7 +282,7 @@ ADAPTED = {
     "PUT /groups/{group}": grantable_group,
     "POST /credentials": lambda body: {
         **grantable_credential(body),
-        "name": f"n-{next(_numbers)}",
+        "name": "posted",
     },
     "PUT /credentials/{credential}": grantable_credential,
     "POST /tenants": named,

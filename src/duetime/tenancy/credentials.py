@@ -20,7 +20,7 @@ from duetime.tenancy.rules import Kept, Rules
 from duetime.timer import Callback, HttpCallback
 from duetime.vault import Vault
 
-MOST_CREDENTIALS = 200  # of one tenant
+MOST_CREDENTIALS = 100  # of one tenant: every node has them in memory, and reads them anew
 
 
 class Credentials:
