@@ -28,6 +28,7 @@ from duetime.latecomers import Latecomers
 from duetime.ledger import Ledger
 from duetime.requests import CreateTimer
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.credentials import Credentials
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
@@ -54,6 +55,7 @@ class _Batch:
         # The groups to make for drafts, by their names, with what these were drafted from.
         self.missing: dict[str, tuple[Group, dict[int, CreateTimer]]] = {}
         self.has_looked = False  # for groups that others made: once is enough
+        self.has_met = False  # credentials, likewise
 
     def wants(self, group: Group, place: int, body: CreateTimer) -> None:
         """Note that a draft needs a group to be made for it."""
@@ -77,6 +79,7 @@ class Creates:
         *,
         drafts: Drafts,
         groups: Groups,
+        credentials: Credentials,
         meter: Meter,
         brake: Brake,
         audit: Audit,
@@ -87,6 +90,7 @@ class Creates:
         self._clock = clock
         self._drafts = drafts
         self._groups = groups
+        self._credentials = credentials
         self._meter = meter
         self._brake = brake
         self._audit = audit
@@ -100,6 +104,7 @@ class Creates:
         try:
             while answer is None:
                 missing = await self._groups.missing(caller, body.group)
+                await self._credentials.meet(caller.tenant, body.callback)
                 timer = self._drafts.new(caller.tenant, body, self._clock.now())
                 answer = await self.insert(caller, timer, missing)
         except REFUSALS:
@@ -202,6 +207,8 @@ class Creates:
             try:
                 missing = await self._groups.missing(caller, body.group, look=not batch.has_looked)
                 batch.has_looked = batch.has_looked or missing is not None
+                if not batch.has_met:
+                    batch.has_met = await self._credentials.meet(caller.tenant, body.callback)
                 batch.in_groups[body.group] += 1
                 self._meter.check_batch(caller.tenant, body.group, batch.in_groups[body.group])
                 draft = self._drafts.new(caller.tenant, body, self._clock.now())

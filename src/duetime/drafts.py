@@ -55,14 +55,28 @@ class GroupsView(Protocol):
         """Over how many shards its timers are spread."""
 
 
+class CredentialsView(Protocol):
+    """What must be known of credentials to make timers that name one."""
+
+    def problem(self, tenant: str, group: str, callback: Callback) -> str | None:
+        """Why a timer of this group cannot have a callback with this credential, or None."""
+
+
 class Drafts:
     """Makes timers of bodies."""
 
     def __init__(
-        self, sender: Sender, groups: GroupsView, *, min_delay: Millis, max_timer: int
+        self,
+        sender: Sender,
+        groups: GroupsView,
+        credentials: CredentialsView,
+        *,
+        min_delay: Millis,
+        max_timer: int,
     ) -> None:
         self._sender = sender
         self._groups = groups
+        self._credentials = credentials
         self._min_delay = min_delay
         self._max_timer = max_timer
 
@@ -77,6 +91,8 @@ class Drafts:
             shard = layout.any_shard()
         else:
             shard = layout.key_of(tenant, body.group, body.timer_id).shard
+        callback = self._callback(body.callback, defaults)
+        self._check_credential(tenant, body.group, callback)
         id_ = ids.new_id(now, shard)
         return Timer(
             id=id_,
@@ -88,7 +104,7 @@ class Drafts:
             created_at=now,
             updated_at=now,
             spec=Spec(
-                callback=self._callback(body.callback, defaults),
+                callback=callback,
                 name=body.name,
                 tags=_distinct(body.tags),
                 metadata=UNSET if body.metadata is UNSET else body.metadata.copy(),
@@ -106,6 +122,19 @@ class Drafts:
 
     def updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
         """The timer with what a body changes of it."""
+        new = self._updated(timer, body, now)
+        if body.callback is not UNSET:
+            self._check_credential(timer.tenant, timer.group, new.spec.callback)
+        return new
+
+    def check_update(self, body: UpdateTimer, now: Millis) -> None:
+        """Refuse what no timer could be updated with: it is tried on one.
+
+        Which credential it may name depends on its group and tenant, so that is left open.
+        """
+        self._updated(_sample(now), body, now)
+
+    def _updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
         # First of all: that a timer has run is the answer to an update that came too late, and not
         # that its time must be in the future.
         model.check("update", timer)
@@ -116,10 +145,6 @@ class Drafts:
             spec=self._updated_spec(timer, body),
             execute_at=timer.execute_at if execute_at is None else execute_at,
         )
-
-    def check_update(self, body: UpdateTimer, now: Millis) -> None:
-        """Refuse what no timer could be updated with: it is tried on one."""
-        self.updated(_sample(now), body, now)
 
     def _updated_spec(self, timer: Timer, body: UpdateTimer) -> Spec:
         spec = timer.spec
@@ -155,6 +180,10 @@ class Drafts:
         if (problem := self._sender.problem(callback)) is not None:
             raise InvalidRequest(problem)
         return callback
+
+    def _check_credential(self, tenant: str, group: str, callback: Callback) -> None:
+        if (problem := self._credentials.problem(tenant, group, callback)) is not None:
+            raise InvalidRequest(problem)
 
     def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
         execute_at = None if body.execute_at is UNSET else body.execute_at
@@ -198,6 +227,7 @@ def to_callback(body: CallbackBody, defaults: Defaults) -> Callback:
         timeout=(defaults.timeout or DEFAULT_TIMEOUT)
         if body.timeout is UNSET
         else to_millis(body.timeout, "callback.timeout"),
+        credential=defaults.credential if body.credential is UNSET else body.credential,
     )
 
 

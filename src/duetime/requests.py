@@ -36,6 +36,7 @@ _NOT_PRINTABLE = re.compile(f"[{_CONTROL}]")
 
 LONGEST_TEXT = 255
 LONGEST_GROUP = 128
+LONGEST_CREDENTIAL = 128
 
 USUAL_TIMEOUT = format_duration(DEFAULT_TIMEOUT)  # as users write it
 
@@ -114,6 +115,21 @@ class HttpCallbackBody(Body, tag="http"):
             Meta(description=f"Unless its group says otherwise, `{USUAL_TIMEOUT}`."),
         ]
         | UnsetType
+    ) = UNSET
+    credential: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=LONGEST_CREDENTIAL,
+                pattern=GROUP_NAME,
+                description="The credential to send it with, by its name; null: none, also if its "
+                "group says otherwise.",
+                examples=["bank"],
+            ),
+        ]
+        | UnsetType
+        | None
     ) = UNSET
 
 

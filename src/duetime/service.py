@@ -41,6 +41,7 @@ from duetime.searching import Filter, Part
 from duetime.stores import Change, Key, Page, Store
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.credentials import Credentials
 from duetime.tenancy.group import Group
 from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
@@ -122,8 +123,11 @@ class Service:
         vault = vault or Vault()
         self.signing_secrets = SigningSecrets(self.rules, self.groups, vault, clock, self.audit)
         self.resealing = Resealing(self.rules, vault, self.audit)
+        self.credentials = Credentials(self.rules, sender, clock, self.audit, vault)
         self._engine = engine
-        self._drafts = Drafts(sender, self.groups, min_delay=min_delay, max_timer=max_timer)
+        self._drafts = Drafts(
+            sender, self.groups, self.credentials, min_delay=min_delay, max_timer=max_timer
+        )
         self._ledger = Ledger(store, clock, limits)
         self._lists = Lists(self._ledger.search, counts=store.traits.counts)
         self.actions = Actions(
@@ -144,6 +148,7 @@ class Service:
             clock,
             drafts=self._drafts,
             groups=self.groups,
+            credentials=self.credentials,
             meter=self.meter,
             brake=self._brake,
             audit=self.audit,
@@ -176,6 +181,7 @@ class Service:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         for _ in range(MOST_TRIES):
             missing = await self.groups.missing(caller, body.group)
+            await self.credentials.meet(caller.tenant, body.callback)
             # Anew for each try: stores rely on it that an id which was in doubt is not used again.
             fresh = self._drafts.new(caller.tenant, body, self.clock.now())
             old = await self._ledger.get_for_change(Key.of(fresh), caller.tenant)
@@ -245,6 +251,7 @@ class Service:
         def updated(timer: Timer, now: Millis) -> Timer:
             return self._updated(timer, body, now)
 
+        await self.credentials.meet(caller.tenant, body.callback)
         return await self._change(caller, "timer.update", id_, updated, if_match)
 
     async def cancel(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:

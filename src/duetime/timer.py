@@ -41,6 +41,7 @@ class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_d
     headers: dict[str, str] = {}
     payload: Raw | UnsetType = UNSET
     timeout: Millis = DEFAULT_TIMEOUT
+    credential: str | None = None  # the name of what is shown to the receiver
 
 
 class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
@@ -109,6 +110,7 @@ class Kind(StrEnum):
     DNS = "dns"
     EGRESS = "egress"  # the address may not be called
     SIGNING = "signing"  # it could not be signed with what it is to be signed with
+    CREDENTIAL = "credential"  # it cannot be shown to the receiver
     NATS = "nats"
     LOST = "lost"  # its node stopped or died before the answer came
     UNSENT = (

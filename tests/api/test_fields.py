@@ -48,7 +48,7 @@ async def test_fields_come_back(api: Api):
             "next_attempt_at": shown["execute_at"],
         },
     )
-    assert shown["callback_config"] == callback
+    assert shown["callback_config"] == callback | {"credential": None}
     await api.put(f"/timers/{made['id']}", {"name": None, "deadline": None, "tags": []})
     shown = await api.shown(made["id"])
     assert_has(shown, {"name": None, "deadline": None, "tags": [], "retry_policy": policy})
@@ -58,7 +58,7 @@ async def test_defaults(api: Api):
     """What is not said is the seed's: one attempt, POST, thirty seconds."""
     shown = await api.shown((await api.create())["id"])
     assert shown["callback_config"] == http_callback(
-        method="POST", timeout="30s", headers={}, payload=None
+        method="POST", timeout="30s", headers={}, payload=None, credential=None
     )
     assert shown["retry_policy"] == {
         "max_attempts": 1,

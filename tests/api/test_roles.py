@@ -9,6 +9,8 @@ pytestmark = pytest.mark.promise("roles-hold")
 
 ROLES = ("read_without_payloads", "read", "write", "admin", "operator")
 
+BEARER = {"type": "bearer", "token": "t", "hosts": ["h"]}
+
 # The least role that each route takes. A path names what is made for it below.
 NEEDED = {
     "POST /timers": "write",
@@ -35,6 +37,11 @@ NEEDED = {
     "DELETE /groups/{group}": "admin",
     "POST /groups/{group}/pause": "admin",
     "POST /groups/{group}/resume": "admin",
+    "POST /credentials": "admin",
+    "GET /credentials": "admin",
+    "GET /credentials/{credential}": "admin",
+    "PUT /credentials/{credential}": "admin",
+    "DELETE /credentials/{credential}": "admin",
     "POST /tenants": "operator",
     "GET /tenants": "operator",
     "GET /tenants/{tenant}": "read_without_payloads",
@@ -65,6 +72,8 @@ BODIES = {
     "POST /timers/actions": {"action": "cancel", "filter": {"all": True}},
     "POST /groups": {"name": "new"},
     "PUT /groups/{group}": {},
+    "POST /credentials": {**BEARER, "name": "new"},
+    "PUT /credentials/{credential}": BEARER,
     "POST /tenants": {"name": "new"},
     "PUT /tenants/{tenant}": {},
     "POST /tenants/{tenant}/keys": {"name": "n", "role": "read"},
@@ -112,6 +121,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
         key=named["id"],
         secret=secret["id"],
         node="n",
+        credential="c",
         action=timer.data["id"],  # there is none with that id
     )
     before = await contents(api)

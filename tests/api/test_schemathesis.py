@@ -224,6 +224,18 @@ def make_what_is_named(case: schemathesis.Case, url: str) -> None:
     if "key" in parameters:
         keys = f"{url}/tenants/{parameters['tenant']}/keys"
         parameters["key"] = ask("POST", keys, {"name": "n", "role": "read"})["data"]["id"]
+    if path.startswith("/groups/{group}") and "timer_id" not in parameters:
+        parameters["group"] = f"g-{next(_numbers)}"
+        if case.operation.method != "put":
+            ask("PUT", f"{url}/groups/{parameters['group']}", {})
+    if path.endswith("{group}/resume"):
+        ask("POST", f"{url}/groups/{parameters['group']}/pause", {})
+    make_what_is_sealed(case, url)
+
+
+def make_what_is_sealed(case: schemathesis.Case, url: str) -> None:
+    """See to it that the signing secret or the credential of a request exists."""
+    path, parameters = case.operation.path, case.path_parameters
     if path.startswith("/signing-secrets") and case.operation.method == "post":
         group = f"g-{next(_numbers)}"  # each has a few secrets only
         ask("PUT", f"{url}/groups/{group}", {})
@@ -231,12 +243,14 @@ def make_what_is_named(case: schemathesis.Case, url: str) -> None:
     if "secret" in parameters:
         body = {"group": group} if case.operation.method == "post" else {}
         parameters["secret"] = ask("POST", f"{url}/signing-secrets", body)["data"]["id"]
-    if path.startswith("/groups/{group}") and "timer_id" not in parameters:
-        parameters["group"] = f"g-{next(_numbers)}"
+    if "credential" in parameters:
+        parameters["credential"] = "c"  # a tenant has only so many
         if case.operation.method != "put":
-            ask("PUT", f"{url}/groups/{parameters['group']}", {})
-    if path.endswith("{group}/resume"):
-        ask("POST", f"{url}/groups/{parameters['group']}/pause", {})
+            made = grantable_credential({})
+            ask("PUT", f"{url}/credentials/{parameters['credential']}", made)
+    if case.operation.label == "POST /credentials":
+        ask("PUT", f"{url}/credentials/posted", grantable_credential({}))
+        ask("DELETE", f"{url}/credentials/posted", {})
 
 
 def named(body: dict[str, Any]) -> dict[str, Any]:
@@ -246,8 +260,14 @@ def named(body: dict[str, Any]) -> dict[str, Any]:
 
 def grantable_group(body: dict[str, Any]) -> dict[str, Any]:
     """A generated body without the texts that would have to be durations, or headers."""
-    left_out = ("timeout", "retention", "headers", "retry_policy")
+    left_out = ("timeout", "retention", "headers", "retry_policy", "credential")
     return whole({name: value for name, value in body.items() if name not in left_out})
+
+
+def grantable_credential(body: dict[str, Any]) -> dict[str, Any]:
+    """A generated body with what goes with one type."""
+    kept = {name: body[name] for name in ("groups", "allow_http") if name in body}
+    return {"type": "bearer", "token": "t", "hosts": ["api.example.com"], **kept}
 
 
 def whole(body: dict[str, Any]) -> dict[str, Any]:
@@ -273,6 +293,11 @@ ADAPTED = {
     "POST /timers/actions": grantable_action,
     "POST /groups": named,
     "PUT /groups/{group}": grantable_group,
+    "POST /credentials": lambda body: {
+        **grantable_credential(body),
+        "name": "posted",
+    },
+    "PUT /credentials/{credential}": grantable_credential,
     "POST /tenants": named,
     "PUT /tenants/{tenant}": whole,
     "POST /tenants/{tenant}/keys": lambda body: {

@@ -47,7 +47,7 @@ def test_create_knows_every_field(timer, service):
     flags = """--at 2030-01-01T09:00:00Z --url https://x.example --method PUT --header A:1
         --data {"n":1.50} --timeout 5s --group g --id k --name n --tag a --tag b --metadata [1]
         --correlation-id c --max-attempts 3 --initial-interval 2s --backoff-multiplier 3
-        --max-interval 1m --max-duration 1h --jitter 0 --deadline 10m"""
+        --max-interval 1m --max-duration 1h --jitter 0 --deadline 10m --credential bank"""
     assert timer("create", *flags.split(), "--header", "B: x: y").code == 0
     assert service.requests[0].json == {
         "execute_at": "2030-01-01T09:00:00Z",
@@ -56,6 +56,7 @@ def test_create_knows_every_field(timer, service):
             "url": "https://x.example",
             "method": "PUT",
             "timeout": "5s",
+            "credential": "bank",
             "headers": {"A": "1", "B": "x: y"},
             "payload": {"n": 1.5},
         },
@@ -76,6 +77,15 @@ def test_create_knows_every_field(timer, service):
         "deadline": "10m",
     }
     assert b'{"n":1.50}' in service.requests[0].body  # as it was written
+
+
+def test_a_timer_without_the_credential_of_its_group(timer, service):
+    """Null is said, where leaving it out would mean the group's."""
+    service.answer = lambda _: ok(a_timer())
+    flags = ["--in", "1s", "--url", "https://x.example"]
+    assert timer("create", *flags, "--no-credential").code == 0
+    assert service.requests[0].json["callback"]["credential"] is None
+    assert timer("create", *flags, "--no-credential", "--credential", "c").code == 2
 
 
 def test_data_comes_from_a_file_or_standard_input(timer, service, tmp_path, monkeypatch):

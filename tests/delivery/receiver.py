@@ -45,7 +45,12 @@ class Receiver:
     """Accepts connections until it is left."""
 
     def __init__(
-        self, certificate: str | None = None, host: str = "127.0.0.1", port: int = 0
+        self,
+        certificate: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.port = port
         self.requests: list[Request] = []
@@ -54,11 +59,13 @@ class Receiver:
         self.gone = asyncio.Event()  # a connection was closed by the other side
         self._host = host
         self._certificate = certificate
+        self._tls = tls  # instead of one with that certificate
+        self.clients: list[str | None] = []  # what the certificate of each connection names
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def __aenter__(self) -> Self:
-        context = None
+        context = self._tls
         if self._certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CERTIFICATES / self._certificate, CERTIFICATES / "key.pem")
@@ -76,12 +83,14 @@ class Receiver:
         await asyncio.sleep(0)
 
     def url(self, path: str = "/status/200", host: str = "127.0.0.1") -> str:
-        scheme = "https" if self._certificate else "http"
+        scheme = "https" if self._certificate or self._tls else "http"
         return f"{scheme}://{host}:{self.port}{path}"
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writers.add(writer)
+        peer = writer.get_extra_info("peercert")
+        self.clients.append(peer["subject"][0][0][1] if peer else None)
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
 

@@ -17,6 +17,7 @@ from duetime.api.api_keys import ApiKeys
 from duetime.api.audit import Audit
 from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
+from duetime.api.credentials import Credentials
 from duetime.api.envelope import Code, Reply, encode, failure
 from duetime.api.groups import Groups
 from duetime.api.health import Health
@@ -224,6 +225,7 @@ def create_app(
             TimersByKey(service),
             Actions(service, seal),
             Groups(service),
+            Credentials(service),
             Tenants(service),
             ApiKeys(service),
             SigningSecrets(service),

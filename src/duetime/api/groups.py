@@ -40,6 +40,7 @@ class GroupView(msgspec.Struct, kw_only=True):
     retention: str | None
     response_bytes: int
     signatures: tuple[str, ...]
+    credential: str | None
     quotas: QuotasView
     created_at: Instant
     updated_at: Instant
@@ -231,6 +232,7 @@ def _view(group: Group, request: Request) -> GroupView:
         retention=_duration(defaults.retention),
         response_bytes=defaults.response_bytes,
         signatures=defaults.signatures,
+        credential=defaults.credential,
         quotas=quotas_view(group.quotas),
         created_at=to_rfc3339(group.created_at),
         updated_at=to_rfc3339(group.updated_at),

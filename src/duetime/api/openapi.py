@@ -12,6 +12,7 @@ from duetime.api.views import CanceledView, TimerDetailView, TimerView
 from duetime.bulk.requests import CreateAction
 from duetime.requests import (
     GROUP_NAME,
+    LONGEST_CREDENTIAL,
     LONGEST_GROUP,
     LONGEST_TEXT,
     TIMER_KEY,
@@ -19,6 +20,7 @@ from duetime.requests import (
     CreateTimer,
     UpdateTimer,
 )
+from duetime.tenancy.credential_requests import CreateCredential, PutCredential
 from duetime.tenancy.requests import (
     LONGEST_TENANT,
     CreateGroup,
@@ -106,6 +108,15 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The action's id.",
     },
     "tenant": {"schema": _TENANT, "description": "The tenant."},
+    "credential": {
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_CREDENTIAL,
+            "pattern": GROUP_NAME,
+        },
+        "description": "The credential.",
+    },
     "key": {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
         "description": "The key's id.",
@@ -138,6 +149,13 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
     CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
     PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},
+    CreateCredential: {
+        "name": "bank",
+        "type": "bearer",
+        "token": "3d1f-the-token-of-the-bank",
+        "hosts": ["api.bank.example"],
+    },
+    PutCredential: {"token": "9a7c-the-next-token-of-the-bank"},
 }
 
 

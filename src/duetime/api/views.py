@@ -46,6 +46,9 @@ class HttpCallbackView(msgspec.Struct, tag="http", kw_only=True):
     headers: dict[str, str]
     payload: Raw | None
     timeout: str
+    credential: Annotated[
+        str | None, Meta(description="The credential that it is sent with; null: none.")
+    ]
 
 
 class NatsCallbackView(msgspec.Struct, tag="nats", kw_only=True):
@@ -301,6 +304,7 @@ def _callback_view(callback: Callback) -> HttpCallbackView | NatsCallbackView:
         headers=callback.headers,
         payload=payload,
         timeout=format_duration(callback.timeout),
+        credential=callback.credential,
     )
 
 

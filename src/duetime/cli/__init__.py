@@ -11,6 +11,7 @@ from duetime.cli import (
     action_commands,
     audit_commands,
     copy_command,
+    credential_commands,
     exits,
     group_commands,
     key_commands,
@@ -56,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     timer_commands.add_to(commands)
     action_commands.add_to(commands)
     group_commands.add_to(commands)
+    credential_commands.add_to(commands)
     tenant_commands.add_to(commands)
     key_commands.add_to(commands)
     secret_commands.add_to(commands)

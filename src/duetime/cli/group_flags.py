@@ -16,6 +16,7 @@ UNSET = (
     "retention",
     "response_bytes",
     "signatures",
+    "credential",
     "quotas",
     "on_resume",
 )
@@ -63,6 +64,9 @@ def add_content(parser: argparse.ArgumentParser) -> None:
         choices=get_args(Signature),
         help="which signatures callbacks carry; may be repeated",
     )
+    defaults.add_argument(
+        "--credential", metavar="NAME", help="the credential that callbacks are sent with"
+    )
     retry = parser.add_argument_group("their retry policy, which is replaced as a whole")
     retry_flags.add_flags(retry)
 
@@ -70,7 +74,7 @@ def add_content(parser: argparse.ArgumentParser) -> None:
 def change_from(args: argparse.Namespace) -> dict[str, Any]:
     """What was given, and nothing else."""
     names = ("title", "num_shards", "on_resume", "timeout", "retention", "response_bytes")
-    change = given(args, *names, "signatures")
+    change = given(args, *names, "signatures", "credential")
     if args.headers is not None:
         change["headers"] = dict(args.headers)
     if retry := retry_flags.policy_from(args):

@@ -33,6 +33,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--timeout", type=duration, metavar="DURATION", help="for one attempt (default: 30s)"
     )
+    credential = what.add_mutually_exclusive_group()
+    credential.add_argument(
+        "--credential", metavar="NAME", help="the credential to send it with (default: its group's)"
+    )
+    credential.add_argument(
+        "--no-credential", action="store_true", help="send it with none, whatever its group has"
+    )
     _add_identity_flags(parser.add_argument_group("which timer it is"))
     retry = parser.add_argument_group("what if it fails")
     retry_flags.add_flags(retry)
@@ -62,7 +69,9 @@ def _add_identity_flags(which: argparse._ArgumentGroup) -> None:
 def timer_from(args: argparse.Namespace) -> NewTimer:
     """The body of the request: what was given, and nothing else; the service has the defaults."""
     callback: dict[str, Any] = {"type": "http", "url": args.url}
-    callback |= given(args, "method", "timeout")
+    callback |= given(args, "method", "timeout", "credential")
+    if args.no_credential:
+        callback["credential"] = None
     if args.headers:
         callback["headers"] = dict(args.headers)
     if args.data is not None:

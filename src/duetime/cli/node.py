@@ -39,6 +39,7 @@ from duetime.service import Service
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.terms import GroupTerms
+from duetime.tenancy.wallet import Wallet
 from duetime.vault import Vault, parse_key
 
 log = logging.getLogger("duetime")
@@ -69,6 +70,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             clock,
             _egress(settings),
             proxy=_proxy(settings),
+            credentials=Wallet(rules, vault),
             terms=GroupTerms(rules, vault, clock, installation=installation),
         )
         stack.push_async_callback(sender.close)

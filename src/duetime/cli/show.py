@@ -3,7 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from duetime.cli.cells import LONGEST_LINE, cell, json, milliseconds, shortened, show_lines, time
+from duetime.cli.cells import (
+    LONGEST_LINE,
+    cell,
+    inner,
+    json,
+    milliseconds,
+    shortened,
+    show_lines,
+    time,
+)
 from duetime.cli.output import Screen, printable, relative
 from duetime.client.types import Attempt, Node, Outcome, Timer
 from duetime.clock import Millis
@@ -39,6 +48,7 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "due": time(timer.get("execute_at"), now),
         "executed": time(timer.get("executed_at"), now),
         "callback": _callback(timer),
+        "credential": inner(timer, "callback_config").get("credential"),
         "name": timer.get("name"),
         "group": timer.get("group"),
         "key": _own_key(timer),

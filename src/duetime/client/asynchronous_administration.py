@@ -4,10 +4,22 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from typing import Unpack
 
-from duetime.client import action_calls, audit_calls, secret_calls, tenancy_calls
+from duetime.client import (
+    action_calls,
+    audit_calls,
+    credential_calls,
+    secret_calls,
+    tenancy_calls,
+)
 from duetime.client.action_types import Action, ActionName, Actions, TimerFilter
 from duetime.client.audit_types import AuditExportFilters, AuditFilters, AuditLine, AuditPage
 from duetime.client.calls import AnswerT, Call
+from duetime.client.credential_types import (
+    Credential,
+    CredentialChange,
+    Credentials,
+    NewCredential,
+)
 from duetime.client.secret_types import (
     MadeSigningSecret,
     NewSigningSecret,
@@ -128,6 +140,24 @@ class AsyncAdministration(ABC):
     async def resume_group(self, name: str) -> Group:
         """Start timers of a group again; ``on_resume`` says what becomes of those it held back."""
         return await self.send(tenancy_calls.resume_group(name))
+
+    async def create_credential(self, **credential: Unpack[NewCredential]) -> Credential:
+        """Make a credential; its secret is never told again."""
+        return await self.send(credential_calls.create_credential(credential))
+
+    async def credentials(self) -> Credentials:
+        return await self.send(credential_calls.credentials())
+
+    async def get_credential(self, name: str) -> Credential:
+        return await self.send(credential_calls.get_credential(name))
+
+    async def put_credential(self, name: str, **change: Unpack[CredentialChange]) -> Credential:
+        """Create a credential or change it, its secret too; what is not named stays as it is."""
+        return await self.send(credential_calls.put_credential(name, change))
+
+    async def delete_credential(self, name: str) -> Deleted:
+        """Take a credential away; timers that name it fail from then on."""
+        return await self.send(credential_calls.delete_credential(name))
 
     async def whoami(self) -> Whoami:
         """What the key is good for, and which tenant it acts for."""

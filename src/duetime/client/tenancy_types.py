@@ -107,6 +107,7 @@ class GroupChange(TypedDict, total=False):
     retention: str | None
     response_bytes: int | None
     signatures: list[Signature] | None
+    credential: str | None
     quotas: Quotas | None
     on_resume: OnResume | None
 
@@ -133,6 +134,7 @@ class Group(TypedDict, total=False):
     retention: str | None
     response_bytes: int
     signatures: list[Signature]
+    credential: str | None
     quotas: Quotas
     created_at: str
     updated_at: str

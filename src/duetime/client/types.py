@@ -20,6 +20,7 @@ class HttpCallback(TypedDict, total=False):
     headers: dict[str, str]
     payload: Any
     timeout: str
+    credential: str | None
 
 
 class NatsCallback(TypedDict, total=False):

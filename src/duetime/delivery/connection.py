@@ -48,13 +48,14 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        route: tuple[str, str],
+        route: tuple[str, str, str],
         *,
         read_at_most: int,
         on_lost: Callable[["Connection"], None],
         is_tls: bool = False,
     ) -> None:
-        self.route = route  # where it leads: the origin and the address
+        # Where it leads, the origin and the address, and by which client certificate, if any.
+        self.route = route
         self.rested_at = 0.0  # on the monotonic clock, since when nobody uses it
         self.is_reusable = False
         self.exchanges = 0  # that ended well

@@ -3,6 +3,7 @@
 import asyncio
 
 from duetime.clock import Clock
+from duetime.delivery.client_certificate import ClientCertificate
 from duetime.delivery.connection import Connection
 from duetime.delivery.opening import Opening, Tunnel
 from duetime.delivery.receiver import Receiver
@@ -27,19 +28,24 @@ class Connections:
         self._opening = Opening(read_at_most=read_at_most, on_lost=self._on_lost, tunnel=tunnel)
         self._open: set[Connection] = set()
         self._at_rest: dict[Connection, None] = {}  # the longest first
-        self._by_route: dict[tuple[str, str], list[Connection]] = {}  # the same ones
-        self._cutting: dict[tuple[str, str], float] = {}  # until when those there are not kept
+        self._by_route: dict[tuple[str, str, str], list[Connection]] = {}  # the same ones
+        self._cutting: dict[tuple[str, str, str], float] = {}  # until when those there are not kept
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     @property
     def at_rest(self) -> list[tuple[str, str]]:
         """Where those that are kept lead: origin and address of each."""
-        return [connection.route for connection in self._at_rest]
+        return [connection.route[:2] for connection in self._at_rest]
 
-    def take(self, receiver: Receiver, address: str) -> Connection | None:
-        """One that is open already and free, the one that was used last."""
-        route = (receiver.origin, address)
+    def take(
+        self, receiver: Receiver, address: str, certificate: ClientCertificate | None = None
+    ) -> Connection | None:
+        """One that is open already and free, the one that was used last.
+
+        Only one on which this very client certificate was shown, or none where there is none.
+        """
+        route = (receiver.origin, address, certificate.id if certificate else "")
         while kept := self._by_route.get(route):
             connection = kept.pop()
             del self._at_rest[connection]
@@ -68,9 +74,15 @@ class Connections:
             if len(self._cutting) > MOST_CUTTING:
                 del self._cutting[next(iter(self._cutting))]
 
-    async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
+    async def open(
+        self,
+        receiver: Receiver,
+        address: str,
+        seconds: float,
+        certificate: ClientCertificate | None = None,
+    ) -> Connection:
         """Make one; OSError, TimeoutError, TlsFailed or ProxyFailed if there is none."""
-        connection = await self._opening.open(receiver, address, seconds)
+        connection = await self._opening.open(receiver, address, seconds, certificate)
         self._open.add(connection)
         return connection
 

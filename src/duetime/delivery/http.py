@@ -6,20 +6,26 @@ look-up to the end of the answer, takes at most the callback's timeout.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from msgspec import Raw
 from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
-from duetime.delivery.answers import NoAnswer, NothingCame, Unfinished
+from duetime.delivery.answers import NoAnswer, NothingCame, Response, Unfinished
+from duetime.delivery.client_certificate import ClientCertificate
 from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
+from duetime.delivery.credential import Credentials, NoCredentials
 from duetime.delivery.egress import Egress
+from duetime.delivery.oauth2 import MOST_BYTES, Tokens
 from duetime.delivery.opening import TlsFailed
+from duetime.delivery.presenting import NOTHING, Presented, Presenting
 from duetime.delivery.problems import problem_of
 from duetime.delivery.proxy import Proxy, ProxyFailed
 from duetime.delivery.receiver import Receiver
@@ -50,6 +56,7 @@ class _Request(NamedTuple):
     callback: HttpCallback
     keep: int  # so many bytes of the answer's body
     started: float  # on the monotonic clock
+    certificate: ClientCertificate | None = None
 
 
 class HttpSender:
@@ -69,6 +76,7 @@ class HttpSender:
         egress: Egress,
         *,
         terms: TermsOf = no_terms,
+        credentials: Credentials | None = None,
         lookup: Lookup = system_lookup,
         proxy: Proxy | None = None,
         connect_timeout: Millis = 10_000,
@@ -89,6 +97,8 @@ class HttpSender:
             read_at_most=read_at_most,
             tunnel=partial(proxy.tunnel, self._resolver) if proxy else None,
         )
+        self._tokens = Tokens(clock, self._ask)
+        self._presenting = Presenting(credentials or NoCredentials(), self._tokens, clock)
         self._receivers: dict[str, Receiver] = {}  # by origin
         self._urls: dict[str, _ParsedUrl] = {}
         self._closed = False
@@ -124,31 +134,30 @@ class HttpSender:
     async def close(self) -> None:
         self._closed = True
         self._resolver.close()
+        self._tokens.close()
         self._connections.close()
 
     async def _attempt(
         self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
     ) -> Outcome:
         url = self._parsed(callback.url)
-        receiver = url.receiver
+        if (problem := await self._out_of_reach(url.receiver, callback)) is not None:
+            return _UNSENT if self._closed else problem
+        if callback.credential is None:
+            return await self._deliver(timer, callback, url, started, is_mine)
+        return await self._deliver_with_credential(timer, callback, url, started, is_mine)
+
+    async def _out_of_reach(self, receiver: Receiver, callback: HttpCallback) -> Outcome | None:
+        """Find out where a receiver is; an outcome if it cannot be called, or may not be."""
         answer = receiver.literal or self._known(receiver)
         if answer is None:
             answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
         if answer is None or answer.error is not None:
-            failed = outcomes.unresolved(receiver.host, answer, callback.timeout)
-            return _UNSENT if self._closed else failed
+            return outcomes.unresolved(receiver.host, answer, callback.timeout)
         receiver.judge(answer, self._egress)
-        if not receiver.addresses:
-            return (
-                _UNSENT if self._closed else outcomes.not_permitted(receiver, answer, self._egress)
-            )
-        terms = self._terms(timer)
-        if terms.unsignable is not None and timer.spec.signatures:
-            return _UNSENT if self._closed else outcomes.not_signed(terms.unsignable)
-        fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
-        head = headers.written(callback.method, url.path, url.host, fields)
-        request = _Request(url, head, callback, timer.spec.response_bytes, started)
-        return await self._try_addresses(request, is_mine)
+        return (
+            None if receiver.addresses else outcomes.not_permitted(receiver, answer, self._egress)
+        )
 
     def _known(self, receiver: Receiver) -> Answer | None:
         """What need not be looked up."""
@@ -156,21 +165,86 @@ class HttpSender:
             return receiver.unresolved
         return self._resolver.remembered(receiver.host)
 
-    async def _try_addresses(self, request: _Request, is_mine: Callable[[], bool]) -> Outcome:
+    async def _deliver(  # noqa: PLR0917 - what an attempt consists of
+        self,
+        timer: Timer,
+        callback: HttpCallback,
+        url: _ParsedUrl,
+        started: float,
+        is_mine: Callable[[], bool],
+        shown: Presented = NOTHING,
+    ) -> Outcome:
+        terms = self._terms(timer)
+        if terms.unsignable is not None and timer.spec.signatures:
+            return _UNSENT if self._closed else outcomes.not_signed(terms.unsignable)
+        fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
+        fields |= shown.headers
+        head = headers.written(callback.method, url.path, url.host, fields)
+        keep = timer.spec.response_bytes
+        request = _Request(url, head, callback, keep, started, shown.certificate)
+        response = await self._try_addresses(request, is_mine)
+        if isinstance(response, Outcome):
+            return response
+        return outcomes.answered(response, url.parsed, self._clock, self._since(started))
+
+    async def _deliver_with_credential(
+        self,
+        timer: Timer,
+        callback: HttpCallback,
+        url: _ParsedUrl,
+        started: float,
+        is_mine: Callable[[], bool],
+    ) -> Outcome:
+        """Show the credential; a token that is refused is fetched anew, once."""
+        if (left := self._left(callback, started)) <= 0:
+            return outcomes.timed_out(callback.timeout)
+        shown = await self._presenting.show(timer, callback, url.receiver, left)
+        if isinstance(shown, Outcome):
+            return _UNSENT if self._closed else shown
+        outcome = await self._deliver(timer, callback, url, started, is_mine, shown)
+        left = self._left(callback, started)
+        if shown.token and outcome.status_code == HTTPStatus.UNAUTHORIZED and left > 0:
+            again = await self._presenting.show(timer, callback, url.receiver, left, shown.token)
+            if isinstance(again, Outcome):
+                return _UNSENT if self._closed else again
+            if again.token is not shown.token:
+                outcome = await self._deliver(timer, callback, url, started, is_mine, again)
+                outcome = again.veiled(outcome)
+        return shown.veiled(outcome)
+
+    async def _ask(
+        self, text: str, fields: Mapping[str, str], body: bytes, seconds: float
+    ) -> Response | Outcome:
+        """Ask something for a credential, in the same way and with the same care."""
+        started = self._clock.monotonic()
+        url = self._parsed(text)
+        callback = HttpCallback(url=text, payload=Raw(body), timeout=round(1000 * seconds))
+        if (problem := await self._out_of_reach(url.receiver, callback)) is not None:
+            return problem
+        fields = {**fields, "User-Agent": headers.USER_AGENT, "Content-Length": str(len(body))}
+        head = headers.written(callback.method, url.path, url.host, fields)
+        request = _Request(url, head, callback, MOST_BYTES, started)
+        return await self._try_addresses(request, lambda: True)
+
+    async def _try_addresses(
+        self, request: _Request, is_mine: Callable[[], bool]
+    ) -> Response | Outcome:
         """Send the request to the first address that a connection can be made to."""
         receiver = request.url.receiver
         outcome = _UNSENT
         for address in receiver.addresses:
-            if (left := self._left(request)) <= 0:
+            if (left := self._left(request.callback, request.started)) <= 0:
                 return outcomes.timed_out(request.callback.timeout)
-            connection = self._connections.take(receiver, address)
+            connection = self._connections.take(receiver, address, request.certificate)
             if connection is None:
                 # To make one takes a while: no receiver is called for what cannot be sent then.
                 if not self._may_send(is_mine):
                     return _UNSENT
                 within = min(left, self._connect_timeout)
                 try:
-                    connection = await self._connections.open(receiver, address, within)
+                    connection = await self._connections.open(
+                        receiver, address, within, request.certificate
+                    )
                 except (OSError, TlsFailed, ProxyFailed) as error:
                     outcome = outcomes.not_connected(error, receiver.name(address), within)
                     receiver.demote(address)
@@ -181,12 +255,12 @@ class HttpSender:
             return await self._exchange(connection, request)
         return outcome
 
-    async def _exchange(self, connection: Connection, request: _Request) -> Outcome:
-        url, head, callback, keep, started = request
-        left, is_head = self._left(request), callback.method == "HEAD"
-        _, address = connection.route
+    async def _exchange(self, connection: Connection, request: _Request) -> Response | Outcome:
+        url, head, callback, keep, started, _ = request
+        left, is_head = self._left(callback, started), callback.method == "HEAD"
+        _, address, _ = connection.route
         try:
-            response = await connection.exchange(
+            return await connection.exchange(
                 head, headers.body(callback), left, is_head=is_head, keep=keep
             )
         except TimeoutError as error:
@@ -198,14 +272,13 @@ class HttpSender:
             return outcomes.unanswered(error, url.receiver.name(address))
         finally:
             self._connections.give_back(connection)
-        return outcomes.answered(response, url.parsed, self._clock, self._since(started))
 
     def _may_send(self, is_mine: Callable[[], bool]) -> bool:
         return not self._closed and is_mine()
 
-    def _left(self, request: _Request) -> float:
+    def _left(self, callback: HttpCallback, started: float) -> float:
         """How many seconds of the callback's timeout are left."""
-        return request.callback.timeout / 1000 - (self._clock.monotonic() - request.started)
+        return callback.timeout / 1000 - (self._clock.monotonic() - started)
 
     def _parsed(self, text: str) -> _ParsedUrl:
         """A URL, parsed, and its receiver."""

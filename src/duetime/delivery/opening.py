@@ -4,7 +4,8 @@ So it cannot be led elsewhere: there is no DNS here and no redirect, and a proxy
 address, unless the operator leaves the names to it. Over TLS, the receiver's name and certificate
 are checked. OpenSSL's own places say which authorities may vouch for it, and with them its
 variables SSL_CERT_FILE and SSL_CERT_DIR. A Python that was built elsewhere may look where this
-machine has nothing; then the usual places are tried.
+machine has nothing; then the usual places are tried. A client certificate has a context of its own,
+and may bring its own authorities.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from duetime.delivery.client_certificate import ClientCertificate
 from duetime.delivery.connection import Connection
 from duetime.delivery.receiver import Receiver
 from duetime.delivery.sockets import connect
@@ -27,6 +29,9 @@ _USUAL = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
+
+
+_MOST_CONTEXTS = 256  # that are kept, of client certificates
 
 
 class TlsFailed(Exception):
@@ -46,19 +51,27 @@ class Opening:
         self._read_at_most = read_at_most
         self._on_lost = on_lost
         self._tunnel = tunnel
-        self._tls: asyncio.Future[ssl.SSLContext] | None = None
+        # By the ids of client certificates; "": without one.
+        self._tls: dict[str, asyncio.Future[ssl.SSLContext]] = {}
 
-    async def open(self, receiver: Receiver, address: str, seconds: float) -> Connection:
+    async def open(
+        self,
+        receiver: Receiver,
+        address: str,
+        seconds: float,
+        certificate: ClientCertificate | None = None,
+    ) -> Connection:
         """Make one; OSError, TimeoutError, TlsFailed or ProxyFailed if there is none.
 
         Whichever part has no time left is the one that fails, so that its name can be told.
         """
         until = asyncio.get_running_loop().time() + seconds
         async with asyncio.timeout_at(until):
-            tls = await self._context() if receiver.is_tls else None
+            tls = await self._context(certificate) if receiver.is_tls else None
+        route = (receiver.origin, address, certificate.id if certificate else "")
         plain = await self._reach(receiver, address, until)
         try:
-            return await self._wrap(plain, receiver, address, tls, until)
+            return await self._wrap(plain, receiver, route, tls, until)
         except BaseException:
             plain.close()
             raise
@@ -73,7 +86,7 @@ class Opening:
         self,
         plain: socket.socket,
         receiver: Receiver,
-        address: str,
+        route: tuple[str, str, str],
         tls: ssl.SSLContext | None,
         until: float,
     ) -> Connection:
@@ -81,7 +94,7 @@ class Opening:
             async with asyncio.timeout_at(until):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: Connection(
-                        (receiver.origin, address),
+                        route,
                         read_at_most=self._read_at_most,
                         on_lost=self._on_lost,
                         is_tls=receiver.is_tls,
@@ -96,22 +109,38 @@ class Opening:
             raise TlsFailed from error
         return connection
 
-    async def _context(self) -> ssl.SSLContext:
+    async def _context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
         """Made once, off the event loop: it reads every certificate that the machine trusts."""
-        if self._tls is None or (self._tls.done() and self._tls.exception()):
-            self._tls = asyncio.get_running_loop().run_in_executor(None, tls_context)
+        which = certificate.id if certificate else ""
+        making = self._tls.get(which)
+        if making is None or (making.done() and making.exception()):
+            making = asyncio.get_running_loop().run_in_executor(None, _made, certificate)
+            self._tls[which] = making
+            if len(self._tls) > _MOST_CONTEXTS:
+                del self._tls[next(each for each in self._tls if each not in {"", which})]
         try:
-            return await asyncio.shield(self._tls)
-        except OSError as error:
+            return await asyncio.shield(making)
+        except (OSError, ValueError) as error:
             raise TlsFailed from error
 
 
-def tls_context() -> ssl.SSLContext:
-    """What TLS connections are made with: the receiver's name and certificate are checked."""
-    context = ssl.create_default_context()
+def _made(certificate: ClientCertificate | None) -> ssl.SSLContext:
+    context = tls_context(certificate.authorities if certificate else None)
+    if certificate:
+        certificate.load_into(context)
+    return context
+
+
+def tls_context(authorities: str | None = None) -> ssl.SSLContext:
+    """What TLS connections are made with: the receiver's name and certificate are checked.
+
+    Authorities that are given are trusted in the place of the machine's own.
+    """
+    context = ssl.create_default_context(cadata=authorities)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     places = ssl.get_default_verify_paths()
-    if places.cafile is None and places.capath is None:
+    if authorities is None and places.cafile is None and places.capath is None:
         for bundle in _USUAL:
             if Path(bundle).is_file():
                 context.load_verify_locations(bundle)

@@ -99,6 +99,15 @@ def not_signed(why: str) -> Outcome:
     return _failed(Kind.SIGNING, f"not sent, as it cannot be signed: {why}")
 
 
+def no_credential(name: str, error: str, *, retryable: bool = True) -> Outcome:
+    """The outcome where a callback's credential cannot be shown, so that nothing was sent.
+
+    What only a person can mend is not tried again: the timer fails, and can be redriven then.
+    """
+    text = f"the credential '{name}' {error}"
+    return Outcome(kind=Kind.CREDENTIAL, error=text, retryable=retryable)
+
+
 def not_connected(error: OSError | TlsFailed | ProxyFailed, at: str, within: float) -> Outcome:
     """The outcome where no connection to ``at`` was made, so that nothing was sent.
 

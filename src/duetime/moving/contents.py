@@ -16,8 +16,9 @@ from duetime.timer import DEFAULT_TENANT, Attempt, Event, Timer
 # move or a store notes down for itself, nor revisions: a node that finds none reads everything. The
 # names are those of ``tenancy`` and ``bulk``, which this room does not know; a test compares them.
 TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS = "tenant", "key", "group", "key uses", "action"
-SIGNING_SECRETS = "signing secret"  # as they are: sealed
-CARRIED = ("layout", TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS, SIGNING_SECRETS)
+# Sealed as they are: they open with the same SECRETS_KEY only.
+SIGNING_SECRETS, CREDENTIALS = "signing secret", "credential"
+CARRIED = ("layout", TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS, SIGNING_SECRETS, CREDENTIALS)
 
 # How the kinds begin of which each tenant has its own: its actions that have ended.
 CARRIED_BY_TENANT = ("ended action/",)
@@ -107,7 +108,7 @@ class Contents:
 
     async def is_lived_in(self) -> bool:
         """Tell whether somebody has tenants, keys, groups or secrets here, or has done anything."""
-        for kind in (TENANTS, KEYS, GROUPS, SIGNING_SECRETS):
+        for kind in (TENANTS, KEYS, GROUPS, SIGNING_SECRETS, CREDENTIALS):
             if await self.records(kind):
                 return True
         return bool(await self.lines(DEFAULT_TENANT, None))

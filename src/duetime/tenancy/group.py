@@ -26,6 +26,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retention: Millis | None = None
     response_bytes: int = 0  # of each answer, that are kept
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
+    credential: str | None = None
 
 
 NO_DEFAULTS = Defaults()

@@ -47,6 +47,8 @@ def _changed_defaults(old: Defaults, body: PutGroup) -> Defaults:
             if body.signatures is None
             else tuple(dict.fromkeys(body.signatures))
         )
+    if body.credential is not UNSET:
+        changes["credential"] = body.credential
     return replace(old, **changes)
 
 

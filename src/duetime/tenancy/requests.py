@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from duetime.ids import SHARDS
 from duetime.requests import (
     GROUP_NAME,
+    LONGEST_CREDENTIAL,
     Body,
     Duration,
     GroupName,
@@ -219,6 +220,17 @@ _Rule: TypeAlias = Annotated[
 ]
 
 
+_Credential: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST_CREDENTIAL,
+        pattern=GROUP_NAME,
+        description="The credential that callbacks are sent with.",
+    ),
+]
+
+
 class PutGroup(Body):
     """What a group shall be; what is not named stays as it is, or is the default in a new one.
 
@@ -233,6 +245,7 @@ class PutGroup(Body):
     retention: Duration | UnsetType | None = UNSET
     response_bytes: _ResponseBytes | UnsetType | None = UNSET
     signatures: _Signatures | UnsetType | None = UNSET
+    credential: _Credential | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
     on_resume: _Rule | UnsetType | None = UNSET
 

@@ -1,4 +1,4 @@
-"""The rules: what this node knows of all tenants, keys, groups and signing secrets.
+"""The rules: what this node knows of all tenants, keys, groups, signing secrets and credentials.
 
 They are small documents in the store, which every node keeps in memory. Beside them the store has
 a revision of each kind, raised with every change: that is all that is read with each heartbeat, and
@@ -19,8 +19,9 @@ import msgspec
 from duetime.clock import Clock
 from duetime.errors import StoreError, Unanswered
 from duetime.stores import News, Record, Store
-from duetime.tenancy import api_key, group, signing_secret, tenant
+from duetime.tenancy import api_key, credential, group, signing_secret, tenant
 from duetime.tenancy.api_key import ApiKey
+from duetime.tenancy.credential import Credential
 from duetime.tenancy.group import Group
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.signing_secret import Owner, SigningSecret
@@ -32,7 +33,7 @@ REVISIONS = "revision"  # the kind of the records whose versions are the revisio
 # between a change and its revision.
 READ_ANEW_EVERY = 60.0
 
-DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group, SigningSecret)
+DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group, SigningSecret, Credential)
 
 
 class Kept(NamedTuple, Generic[DocumentT]):
@@ -95,11 +96,13 @@ class Rules:
         self.keys = Shelf(api_key.KIND, ApiKey)
         self.groups = Shelf(group.KIND, Group)
         self.signing_secrets = Shelf(signing_secret.KIND, SigningSecret)
+        self.credentials = Shelf(credential.KIND, Credential)
         self._shelves: tuple[Shelf[Any], ...] = (
             self.tenants,
             self.keys,
             self.groups,
             self.signing_secrets,
+            self.credentials,
         )
         self.revision = 0  # of the groups: what nodes must be seen to obey
         self.edition = 0  # another one with every change that this node hears of
@@ -116,6 +119,11 @@ class Rules:
         """A group, if it is known and was not deleted."""
         found = self.groups.find(group.name_of(tenant, name))
         return None if found is None or found.deleted_at is not None else found
+
+    def credential(self, tenant: str, name: str, group: str) -> Credential | None:
+        """A credential that timers of this group may use, if it is known."""
+        found = self.credentials.find(credential.name_of(tenant, name))
+        return found if found is not None and found.is_for(group) else None
 
     def held(self, tenant: str, name: str) -> Group | None:
         """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""

@@ -12,6 +12,7 @@ from duetime.errors import Conflict, DuetimeError, NotFound, StoreError, Unavail
 from duetime.stores import Store
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.credential import Credential
 from duetime.tenancy.group import Group
 from duetime.tenancy.obedience import Watch
 from duetime.tenancy.orphans import forget_tenant
@@ -96,9 +97,10 @@ class Tenants:
         return new
 
     async def delete(self, caller: Caller, name: str) -> None:
-        """Take a tenant away, with its keys and groups; Conflict while timers of it wait.
+        """Take a tenant away, with its keys, groups and credentials.
 
-        A refusal changes nothing. Who repeats this after a crash goes on where it stopped.
+        Conflict while timers of it wait. A refusal changes nothing. Who repeats this after a crash
+        goes on where it stopped.
         """
         await self._rules.look(anew=True)
         kept = self._rules.tenants.kept(name)
@@ -140,7 +142,7 @@ class Tenants:
         return await self._change(name, marked, deleted_at=now, updated_at=now)
 
     async def _tidy(self, name: str, tenant: Tenant) -> None:
-        """Take away the keys, secrets and groups of a tenant that is gone."""
+        """Take away the keys, secrets, credentials and groups of a tenant that is gone."""
         rules = self._rules
         await rules.put_all(
             rules.keys,
@@ -148,6 +150,10 @@ class Tenants:
         )
         await self._uses.forget_tenant(name)
         await forget_tenant(rules, name)
+        shelf = rules.credentials
+        await rules.put_all(
+            shelf, [(kept.record.name, kept, None) for kept in shelf.all() if _is_of(name, kept)]
+        )
         now = tenant.deleted_at
         await rules.put_all(
             rules.groups,
@@ -205,7 +211,7 @@ def changed_quotas(old: Quotas, body: QuotasBody | None) -> Quotas:
     return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
 
 
-def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group]) -> bool:
+def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group] | Kept[Credential]) -> bool:
     return kept.document.tenant == name
 
 
