@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from duetime.delivery.http import HttpSender
+from duetime.delivery.lookups import Lookup
 from duetime.delivery.receiver import MOST_ADDRESSES
-from duetime.delivery.resolver import Lookup
 from duetime.delivery.sockets import connect
 from duetime.testing import FakeClock
 from duetime.timer import Kind

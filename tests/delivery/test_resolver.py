@@ -4,9 +4,11 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from duetime.delivery.lookups import MOST_OF_A_DOMAIN
 from duetime.delivery.resolver import Resolver, system_lookup
 from duetime.testing import FakeClock
 
@@ -181,10 +183,82 @@ async def test_slow_failure_is_remembered_for_as_long_as_it_took(
     assert resolver.remembered("dead.example") is None
 
 
+async def crowd(resolver: Resolver, count: int, seconds: float = 5) -> list[asyncio.Task[Any]]:
+    """Ask for so many names of one domain at once."""
+    resolver._size = count  # the answers to all of them are remembered
+    names = [f"n{number}.dead.example" for number in range(count)]
+    asking = [asyncio.create_task(resolver.resolve(name, seconds)) for name in names]
+    await asyncio.sleep(0)
+    return asking
+
+
+@pytest.mark.promise("only-itself")
+async def test_domain_whose_name_servers_hang(clock: FakeClock):
+    """However many names of it are asked for, those of others are found at once."""
+    release = threading.Event()
+
+    def lookup(host: str) -> list[str]:
+        if host.endswith("dead.example"):
+            release.wait(10)
+        return ["192.0.2.1"]
+
+    resolver = Resolver(clock, lookup)
+    asking = await crowd(resolver, 1000)
+    answer = await resolver.resolve("alive.example.org", 5)
+    assert answer
+    assert answer.addresses == ("192.0.2.1",)
+    release.set()
+    assert {found.addresses for found in await asyncio.gather(*asking)} == {("192.0.2.1",)}
+    assert not resolver._pending
+    assert not resolver._lookups._under_way
+    resolver.close()
+
+
+@pytest.mark.promise("bounded-memory")
+async def test_who_no_longer_waits_is_not_looked_up(
+    resolver: Resolver, zone: Zone, clock: FakeClock
+):
+    """What is in line when nobody is left to hear of it is dropped, and can be asked for again."""
+    zone.open.clear()
+    asking = await crowd(resolver, 100)
+    asking[50].cancel()
+    clock.advance(5000)
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert len(resolver._pending) == MOST_OF_A_DOMAIN
+    assert not resolver._lookups._lines
+    zone.open.set()
+    assert await resolver.resolve("n99.dead.example", 5)
+    assert len(zone.asked) == MOST_OF_A_DOMAIN + 1
+
+
+async def test_closing_ends_the_line(resolver: Resolver, zone: Zone):
+    """Whoever waits in it hears that the look-up was given up."""
+    zone.open.clear()
+    asking = await crowd(resolver, MOST_OF_A_DOMAIN + 3)
+    resolver.close()
+    zone.open.set()
+    answers = await asyncio.gather(*asking)
+    given_up = [answer for answer in answers if answer.error == "the look-up was given up"]
+    assert len(given_up) >= 3
+
+
+async def test_no_thread_for_the_next_in_line(
+    resolver: Resolver, zone: Zone, monkeypatch: pytest.MonkeyPatch
+):
+    """It is told so, and is asked for anew a little later."""
+    zone.open.clear()
+    asking = await crowd(resolver, MOST_OF_A_DOMAIN + 1)
+    monkeypatch.setattr(resolver._lookups._threads, "submit", _no_thread)
+    zone.open.set()
+    answers = await asyncio.gather(*asking)
+    assert [answer.error for answer in answers if answer.error] == ["the look-up was given up"]
+    assert not resolver._pending
+
+
 async def test_no_thread_to_be_had(resolver: Resolver, zone: Zone, monkeypatch: pytest.MonkeyPatch):
     """A look-up that could not even begin is not waited for by the next one."""
     with monkeypatch.context() as patched:
-        patched.setattr(resolver._threads, "submit", _no_thread)
+        patched.setattr(resolver._lookups._threads, "submit", _no_thread)
         with pytest.raises(RuntimeError):
             await resolver.resolve("a.example", 5)
     answer = await resolver.resolve("a.example", 5)

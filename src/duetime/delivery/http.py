@@ -23,13 +23,14 @@ from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
 from duetime.delivery.credential import Credentials, NoCredentials
 from duetime.delivery.egress import Egress
+from duetime.delivery.lookups import Lookup
 from duetime.delivery.oauth2 import MOST_BYTES, Tokens
 from duetime.delivery.opening import TlsFailed
 from duetime.delivery.presenting import NOTHING, Presented, Presenting
 from duetime.delivery.problems import problem_of
 from duetime.delivery.proxy import Proxy, ProxyFailed
 from duetime.delivery.receiver import Receiver
-from duetime.delivery.resolver import Answer, Lookup, Resolver, system_lookup
+from duetime.delivery.resolver import Answer, Resolver, system_lookup
 from duetime.delivery.terms import TermsOf, no_terms
 from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 

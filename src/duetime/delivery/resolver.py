@@ -7,16 +7,9 @@ servers are slow or away, an answer of a little earlier is better than none (as 
 
 import asyncio
 import socket
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
 
 from duetime.clock import Clock
-
-Lookup: TypeAlias = Callable[[str], list[str]]
-
-# getaddrinfo may block for many seconds per dead name; with threads of its own it delays only DNS.
-_THREADS = 64
+from duetime.delivery.lookups import Lookup, Lookups
 
 _PASSING = frozenset({socket.EAI_AGAIN, socket.EAI_MEMORY, getattr(socket, "EAI_SYSTEM", None)})
 
@@ -48,6 +41,17 @@ class Answer:
         self.until = until  # nobody needs to ask before
 
 
+class _Awaited:
+    """A look-up that is not over, and how many wait for it."""
+
+    __slots__ = ("is_over", "since", "waiting")
+
+    def __init__(self, since: float) -> None:
+        self.is_over = asyncio.Event()
+        self.since = since  # on the monotonic clock
+        self.waiting = 0
+
+
 class Resolver:
     """Resolves hosts, with a bounded memory."""
 
@@ -59,11 +63,10 @@ class Resolver:
         size: int = 4096,
     ) -> None:
         self._clock = clock
-        self._lookup = lookup
+        self._lookups = Lookups(lookup, self._keep)
         self._size = size
         self._answers: dict[str, Answer] = {}
-        self._pending: dict[str, asyncio.Event] = {}
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="duetime-dns")
+        self._pending: dict[str, _Awaited] = {}
 
     def remembered(self, host: str) -> Answer | None:
         """The answer, if it is known and not too old."""
@@ -76,21 +79,25 @@ class Resolver:
         """The answer, looked up if need be; None if that takes longer than ``seconds``."""
         if answer := self.remembered(host):
             return answer
-        answered = self._pending.get(host)
-        if answered is None:
-            since = self._clock.monotonic()
-            # Not a task of the caller's: it may be cancelled, and others wait for the same answer.
-            looking = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, host)
-            answered = self._pending[host] = asyncio.Event()
-            looking.add_done_callback(lambda done: self._keep(host, done, since))
+        awaited = self._pending.get(host)
+        if awaited is None:
+            self._lookups.begin(host)
+            awaited = self._pending[host] = _Awaited(self._clock.monotonic())
         stale = self._stale(host)
-        if await self._clock.wait(answered, min(seconds, _PATIENCE) if stale else seconds):
-            return self._answers.get(host)
+        awaited.waiting += 1
+        try:
+            within = min(seconds, _PATIENCE) if stale else seconds
+            if await self._clock.wait(awaited.is_over, within):
+                return self._answers.get(host)
+        finally:
+            awaited.waiting -= 1
+            if not (awaited.waiting or awaited.is_over.is_set()) and self._lookups.take_back(host):
+                del self._pending[host]
         return stale
 
     def close(self) -> None:
         """Give up what is being looked up."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._lookups.close()
 
     def _stale(self, host: str) -> Answer | None:
         """An answer that is too old, but not by much."""
@@ -100,15 +107,16 @@ class Resolver:
         age = self._clock.monotonic() - answer.found_at
         return answer if age < _KEEP_FOR + _USE_STALE_FOR else None
 
-    def _keep(self, host: str, done: asyncio.Future[list[str]], since: float) -> None:
+    def _keep(self, host: str, done: asyncio.Future[list[str]]) -> None:
         now = self._clock.monotonic()
+        awaited = self._pending.pop(host)
         # A failure that took long to find out is believed for as long, so that names that are dead
         # do not keep the threads from those that are not.
-        believed = min(max(now - since, _SHORTEST_FAILURE), _LONGEST_FAILURE)
+        believed = min(max(now - awaited.since, _SHORTEST_FAILURE), _LONGEST_FAILURE)
         stale = self._stale(host)
         if stale is not None and _is_passing(done):
             stale.until = now + believed
-            self._pending.pop(host).set()
+            awaited.is_over.set()
             return
         addresses: tuple[str, ...] = ()
         error: str | None = None
@@ -123,7 +131,7 @@ class Resolver:
         self._answers[host] = Answer(addresses, error, now, until)
         if len(self._answers) > self._size:
             del self._answers[next(iter(self._answers))]  # the one that was looked up longest ago
-        self._pending.pop(host).set()
+        awaited.is_over.set()
 
 
 def _is_passing(done: asyncio.Future[list[str]]) -> bool:
