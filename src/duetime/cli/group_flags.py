@@ -4,7 +4,7 @@ import argparse
 from typing import Any, get_args
 
 from duetime.cli import quota_flags, retry_flags
-from duetime.cli.arguments import duration, given, header
+from duetime.cli.arguments import duration, given, header, told
 from duetime.client.tenancy_types import OnResume
 from duetime.client.types import Signature
 
@@ -16,6 +16,7 @@ UNSET = (
     "retention",
     "response_bytes",
     "signatures",
+    "on_failure",
     "quotas",
     "on_resume",
 )
@@ -63,6 +64,12 @@ def add_content(parser: argparse.ArgumentParser) -> None:
         choices=get_args(Signature),
         help="which signatures callbacks carry; may be repeated",
     )
+    defaults.add_argument(
+        "--on-failure",
+        type=told,
+        metavar="URL",
+        help="who gets the story when one has failed for good; or JSON, or @file",
+    )
     retry = parser.add_argument_group("their retry policy, which is replaced as a whole")
     retry_flags.add_flags(retry)
 
@@ -70,7 +77,7 @@ def add_content(parser: argparse.ArgumentParser) -> None:
 def change_from(args: argparse.Namespace) -> dict[str, Any]:
     """What was given, and nothing else."""
     names = ("title", "num_shards", "on_resume", "timeout", "retention", "response_bytes")
-    change = given(args, *names, "signatures")
+    change = given(args, *names, "signatures", "on_failure")
     if args.headers is not None:
         change["headers"] = dict(args.headers)
     if retry := retry_flags.policy_from(args):

@@ -4,7 +4,7 @@ import argparse
 from typing import Any, cast
 
 from duetime.cli import retry_flags
-from duetime.cli.arguments import duration, given, header, json_text
+from duetime.cli.arguments import duration, given, header, json_text, told
 from duetime.client.types import NewTimer
 
 
@@ -33,6 +33,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--timeout", type=duration, metavar="DURATION", help="for one attempt (default: 30s)"
     )
+    what.add_argument(
+        "--follow-response",
+        action="store_const",
+        const=True,
+        help="let the receiver's answer say whether it is done, or when to call again",
+    )
     _add_identity_flags(parser.add_argument_group("which timer it is"))
     retry = parser.add_argument_group("what if it fails")
     retry_flags.add_flags(retry)
@@ -41,6 +47,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=duration,
         metavar="DURATION",
         help="no attempt starts later than this after the due time",
+    )
+    retry.add_argument(
+        "--on-failure",
+        type=told,
+        metavar="URL",
+        help="who gets the story when it has failed for good; or JSON, @file, or none",
     )
 
 
@@ -62,7 +74,7 @@ def _add_identity_flags(which: argparse._ArgumentGroup) -> None:
 def timer_from(args: argparse.Namespace) -> NewTimer:
     """The body of the request: what was given, and nothing else; the service has the defaults."""
     callback: dict[str, Any] = {"type": "http", "url": args.url}
-    callback |= given(args, "method", "timeout")
+    callback |= given(args, "method", "timeout", "follow_response")
     if args.headers:
         callback["headers"] = dict(args.headers)
     if args.data is not None:
@@ -71,6 +83,7 @@ def timer_from(args: argparse.Namespace) -> NewTimer:
     timer |= given(
         args, "delay", "group", "timer_id", "name", "correlation_id", "metadata", "deadline"
     )
+    timer |= given(args, "on_failure")
     if args.at is not None:
         timer["execute_at"] = args.at
     if args.tags:

@@ -102,6 +102,7 @@ def show_group(screen: Screen, group: Row, now: Millis) -> None:
         if group.get("response_bytes")
         else None,
         "signatures": json(group.get("signatures")),
+        "on failure": json(group.get("on_failure")),
     }
     show_lines(
         screen, about | _quota_lines(group) | {"created": time(group.get("created_at"), now)}

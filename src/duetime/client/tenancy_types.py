@@ -2,7 +2,7 @@
 
 from typing import Literal, Required, TypedDict
 
-from duetime.client.types import RetryPolicy, Signature
+from duetime.client.types import OnFailure, RetryPolicy, Signature
 
 Role = Literal["admin", "write", "read", "read_without_payloads"]
 OnResume = Literal["all", "latest", "none"]
@@ -107,6 +107,7 @@ class GroupChange(TypedDict, total=False):
     retention: str | None
     response_bytes: int | None
     signatures: list[Signature] | None
+    on_failure: OnFailure | None
     quotas: Quotas | None
     on_resume: OnResume | None
 
@@ -133,6 +134,7 @@ class Group(TypedDict, total=False):
     retention: str | None
     response_bytes: int
     signatures: list[Signature]
+    on_failure: OnFailure | None
     quotas: Quotas
     created_at: str
     updated_at: str

@@ -20,6 +20,7 @@ class HttpCallback(TypedDict, total=False):
     headers: dict[str, str]
     payload: Any
     timeout: str
+    follow_response: bool
 
 
 class NatsCallback(TypedDict, total=False):
@@ -44,6 +45,13 @@ class RetryPolicy(TypedDict, total=False):
     jitter: float
 
 
+class OnFailure(TypedDict, total=False):
+    """Who is told when a timer has failed for good: a callback without a payload."""
+
+    callback: Required[HttpCallback | NatsCallback]
+    retry_policy: RetryPolicy | None
+
+
 class _Fields(TypedDict, total=False):
     execute_at: str
     delay: str
@@ -54,6 +62,7 @@ class _Fields(TypedDict, total=False):
     correlation_id: str
     retry_policy: RetryPolicy
     deadline: str | None
+    on_failure: OnFailure | None
 
 
 class TimerChange(_Fields, total=False):
@@ -94,6 +103,9 @@ class Timer(TypedDict, total=False):
     timer_id: str
     version: int
     attempt: int
+    failures: int
+    max_attempts: int
+    occurrence: int
     name: str | None
     tags: list[str]
     created_at: str
@@ -111,6 +123,10 @@ class Timer(TypedDict, total=False):
     signatures: list[Signature]
     last_error: str | None
     outcome: Outcome | None
+    outcome_kind: str | None
+    on_failure: OnFailure | None
+    on_failure_timer: str | None
+    tells_of: str | None
     next_attempt_at: str | None
     held_since: str | None
 

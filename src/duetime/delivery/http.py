@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
-from duetime.delivery import headers, outcomes
-from duetime.delivery.answers import NoAnswer, NothingCame
+from duetime.delivery import following, headers, outcomes
+from duetime.delivery.answers import NoAnswer, NothingCame, Response
 from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
 from duetime.delivery.egress import Egress
@@ -165,6 +165,8 @@ class HttpSender:
     async def _exchange(self, connection: Connection, request: _Request) -> Outcome:
         url, head, callback, keep, started = request
         left, is_head = self._left(request), callback.method == "HEAD"
+        if callback.follow_response:
+            keep = following.MOST_BYTES
         _, address = connection.route
         try:
             response = await connection.exchange(
@@ -179,7 +181,16 @@ class HttpSender:
             return outcomes.unanswered(error, url.receiver.name(address))
         finally:
             self._connections.give_back(connection)
+        if callback.follow_response:
+            return self._followed(response, request)
         return outcomes.answered(response, url.parsed, self._clock, self._since(started))
+
+    def _followed(self, response: Response, request: _Request) -> Outcome:
+        """The outcome of an answer whose body is asked what is to be done."""
+        body, response = response, outcomes.shortened(response, request.keep)
+        url, since = request.url.parsed, self._since(request.started)
+        outcome = outcomes.answered(response, url, self._clock, since)
+        return outcomes.followed(outcome, body, self._clock.now()) if outcome.ok else outcome
 
     def _may_send(self, is_mine: Callable[[], bool]) -> bool:
         return not self._closed and is_mine()

@@ -11,6 +11,7 @@ from duetime.requests import (
     Duration,
     GroupName,
     Headers,
+    OnFailureBody,
     RetryPolicyBody,
     Text,
     Time,
@@ -141,6 +142,10 @@ _Signatures: TypeAlias = Annotated[
         "(`X-Timer-Signature`).",
     ),
 ]
+_OnFailure: TypeAlias = Annotated[
+    OnFailureBody,
+    Meta(description="Who is told when a timer has failed for good; null: nobody."),
+]
 _Rule: TypeAlias = Annotated[
     OnResume,
     Meta(
@@ -164,6 +169,7 @@ class PutGroup(Body):
     retention: Duration | UnsetType | None = UNSET
     response_bytes: _ResponseBytes | UnsetType | None = UNSET
     signatures: _Signatures | UnsetType | None = UNSET
+    on_failure: _OnFailure | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
     on_resume: _Rule | UnsetType | None = UNSET
 
