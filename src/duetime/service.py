@@ -74,10 +74,6 @@ class EngineView(Protocol):
     def lag(self) -> Millis:
         """How late it is by its own fault; see the brake."""
 
-    @property
-    def failures(self) -> Failures:
-        """What it came across that is to be told."""
-
 
 class Chores(Protocol):
     """What runs a step over and over."""
@@ -154,7 +150,6 @@ class Service:
         self.stories = Stories(
             store,
             clock,
-            failures=Failures() if engine is None else engine.failures,
             rules=self.rules,
             groups=self.groups,
             meter=self.meter,
@@ -303,6 +298,7 @@ class Service:
         engine.add_chore("uses of keys", self.uses.step)
         engine.add_chore("meter", self.meter.step)
         self.actions.wake = engine.add_chore("actions", self.actions.step)
+        self.stories.failures = engine.failures
         engine.failures.wake = engine.add_chore("stories", self.stories.step)
 
     async def close(self) -> None:

@@ -35,7 +35,6 @@ class Stories:
         store: Store,
         clock: Clock,
         *,
-        failures: Failures,
         rules: Rules,
         groups: Groups,
         meter: Meter,
@@ -43,7 +42,7 @@ class Stories:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._failures = failures
+        self.failures = Failures()  # those that the engine of this node comes across
         self._rules = rules
         self._groups = groups
         self._meter = meter
@@ -51,7 +50,7 @@ class Stories:
 
     async def step(self) -> float:
         """Tell some of the failures that were found."""
-        found = self._failures.first(LARGEST)
+        found = self.failures.first(LARGEST)
         if not found:
             return IDLE
         stored = await self._store.get([timer.id for timer in found])
@@ -67,8 +66,8 @@ class Stories:
             stories = await self._made(told)
         await self._put_to_sleep(waiting, stories)
         for timer in found:
-            self._failures.forget(timer.id)
-        return 0 if self._failures else IDLE
+            self.failures.forget(timer.id)
+        return 0 if self.failures else IDLE
 
     def _is_leaving(self, timer: Timer) -> bool:
         """Tell whether nothing can be made for its tenant now; it is found again after that."""

@@ -127,7 +127,7 @@ def test_json_is_what_the_service_answered(timer, service):
     assert json.loads(timer("get", ID, "--json").out) == answer
 
 
-@pytest.mark.parametrize("verb", ["fire", "pause", "resume"])
+@pytest.mark.parametrize("verb", ["fire", "pause", "resume", "redrive"])
 def test_actions_are_posted(verb, timer, service):
     """To the path of the action."""
     service.answer = lambda _: ok({"id": ID, "status": "paused"})

@@ -164,6 +164,11 @@ class UseCases(RuleBasedStateMachine):
             known.execute_at = min(known.execute_at, self.clock.now())
 
     @rule(id_=timers)
+    def redrive(self, id_: str):
+        if self._act("redrive", id_, self.service.redrive(OPERATOR, id_)):
+            assert self._stored(id_).wake_at == self.clock.now()
+
+    @rule(id_=timers)
     def insist_on_a_version_that_is_gone(self, id_: str):
         with pytest.raises(PreconditionFailed):
             self.run(self.service.cancel(OPERATOR, id_, self.expected[id_].version + 1))

@@ -17,8 +17,8 @@ def show_timers(screen: Screen, timers: Iterable[Timer], now: Millis) -> None:
     timers = list(timers)
     retries = [retry_of(timer, now) for timer in timers]
     has_retries, has_failed = any(retries), any(map(_why, timers))
-    heads = ("ID", "STATUS", "DUE", "GROUP", "KEY", "NAME")
-    heads += ("ATTEMPT",) * has_retries + ("ERROR",) * has_failed
+    heads = ["ID", "STATUS", "DUE", "GROUP", "KEY", "NAME"]
+    heads += ["ATTEMPT"] * has_retries + ["ERROR"] * has_failed
     rows = [
         (
             printable(timer["id"]),
