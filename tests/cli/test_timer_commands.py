@@ -47,7 +47,8 @@ def test_create_knows_every_field(timer, service):
     flags = """--at 2030-01-01T09:00:00Z --url https://x.example --method PUT --header A:1
         --data {"n":1.50} --timeout 5s --group g --id k --name n --tag a --tag b --metadata [1]
         --correlation-id c --max-attempts 3 --initial-interval 2s --backoff-multiplier 3
-        --max-interval 1m --max-duration 1h --jitter 0 --deadline 10m"""
+        --max-interval 1m --max-duration 1h --jitter 0 --deadline 10m --follow-response
+        --on-failure https://told.example"""
     assert timer("create", *flags.split(), "--header", "B: x: y").code == 0
     assert service.requests[0].json == {
         "execute_at": "2030-01-01T09:00:00Z",
@@ -58,6 +59,7 @@ def test_create_knows_every_field(timer, service):
             "timeout": "5s",
             "headers": {"A": "1", "B": "x: y"},
             "payload": {"n": 1.5},
+            "follow_response": True,
         },
         "group": "g",
         "timer_id": "k",
@@ -74,6 +76,7 @@ def test_create_knows_every_field(timer, service):
             "jitter": 0,
         },
         "deadline": "10m",
+        "on_failure": {"callback": {"type": "http", "url": "https://told.example"}},
     }
     assert b'{"n":1.50}' in service.requests[0].body  # as it was written
 

@@ -3,13 +3,14 @@
 import json
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime import ids, story
 from duetime.requests import UpdateTimer
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import CreateTenant, PutGroup, QuotasBody
-from duetime.timer import HttpCallback, Kind, OnFailure, Outcome, Status
+from duetime.timer import HttpCallback, Kind, OnFailure, Outcome, Progress, Status
 from tests.engine.conftest import CLAIM_FOR, running
 from tests.engine.telling import (
     DOWN,
@@ -22,7 +23,7 @@ from tests.engine.telling import (
     told_in,
     turn,
 )
-from tests.factories import insert, make_spec, make_timer
+from tests.factories import insert, make_attempt, make_spec, make_timer
 from tests.waiting import settle
 
 pytestmark = pytest.mark.promise("never-lost")
@@ -189,6 +190,24 @@ async def test_it_is_short_whatever_the_timer_carries(node, clock):
     assert len(told["last_error"]) == len(told["attempts"][0]["response"]) == story.LONGEST_TEXT
     assert (told["timer"]["metadata"], told["left_out"]) == (None, ["timer.metadata"])
     assert len(json.dumps(told)) < 64 * 1024
+
+
+def test_the_longest_there_is():
+    """Characters of four bytes in all that may be long: it is within what is documented."""
+    long = Outcome(kind=Kind.HTTP, error="\U0001f600" * 2_000, response="\U0001f600" * 20_000)
+    spec = make_spec(
+        callback=HttpCallback(url="https://a.example/" + "\U0001f600" * 2_000),
+        name="\U0001f600" * 255,
+        tags=tuple("\U0001f600" * 127 + chr(65 + number) for number in range(32)),
+        correlation_id="\U0001f600" * 255,
+        metadata=Raw(b'"%s"' % (b"x" * (story.LARGEST_METADATA - 2))),
+    )
+    progress = Progress(last_error=long.error, outcome=long)
+    timer = make_timer(spec=spec, progress=progress, timer_id="\U0001f600" * 255)
+    attempts = [make_attempt(timer, outcome=long) for _ in range(20)]
+    told = story.payload_of(timer, attempts)
+    assert 100 * 1024 < len(told) < 192 * 1024
+    assert json.loads(told)["left_out"] == []
 
 
 async def test_quotas_count_it_and_refuse_none(node, clock):
