@@ -45,6 +45,17 @@ def test_a_service_that_tells_of_no_retries(odd, timer, service):
     assert "attempt      1\n" in timer("get", ID).out
 
 
+def test_attempts_of_several_occurrences_are_told_apart(timer, service):
+    """A receiver that asked to be called again had a first attempt each time."""
+    attempts = [{"occurrence": number, "attempt": 1, "kind": "ok"} for number in (1, 2)]
+    service.answer = lambda _: ok({"attempts": attempts})
+    heads, *lines = timer("attempts", ID).out.splitlines()
+    assert heads.split()[:2] == ["OCCURRENCE", "ATTEMPT"]
+    assert [line.split()[:2] for line in lines] == [["1", "1"], ["2", "1"]]
+    service.answer = lambda _: ok({"attempts": attempts[1:]})
+    assert "OCCURRENCE" not in timer("attempts", ID).out
+
+
 def test_who_is_told_is_shown(timer, service):
     """Where, by which timer, and of which this one tells."""
     told = {"callback": {"type": "http", "url": "https://told.example", "method": "POST"}}

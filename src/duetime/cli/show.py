@@ -76,11 +76,16 @@ def retry_of(timer: Timer, now: Millis) -> str | None:
 
 
 def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
-    """The execution log, one line for each attempt; with the answers where any were kept."""
+    """The execution log, one line for each attempt; with the answers where any were kept.
+
+    And with the occurrence, where there is more than one: their attempts have the same numbers.
+    """
     attempts = list(attempts)
     has_responses = any(attempt.get("response") for attempt in attempts)
+    has_occurrences = len({attempt.get("occurrence") for attempt in attempts}) > 1
     rows = [
         (
+            *((cell(attempt.get("occurrence")),) if has_occurrences else ()),
             str(attempt["attempt"]),
             relative(attempt.get("started_at"), now),
             screen.colour("green" if attempt["kind"] == "ok" else "red", cell(attempt["kind"])),
@@ -94,7 +99,8 @@ def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> N
     ]
     if rows:
         last = ("RESPONSE", "ERROR") if has_responses else ("ERROR",)
-        screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", *last), rows)
+        first = ("OCCURRENCE", "ATTEMPT") if has_occurrences else ("ATTEMPT",)
+        screen.table((*first, "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", *last), rows)
     else:
         screen.line("No attempts yet.")
 
