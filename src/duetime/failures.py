@@ -25,8 +25,9 @@ class Failures:
 
     def add(self, timer: Timer) -> None:
         """Have a failure told, unless too many wait for that."""
-        self.forget(timer.id)
-        if len(self._timers) < MOST and self._weight + timer.weight <= MOST_BYTES:
+        self.forget(timer)
+        has_room = len(self._timers) < MOST and self._weight + timer.weight <= MOST_BYTES
+        if has_room and timer.id not in self._timers:
             self._timers[timer.id] = timer
             self._weight += timer.weight
             self.wake()
@@ -35,11 +36,12 @@ class Failures:
         """So many of those that have waited longest; they stay until they are forgotten."""
         return [timer for _, timer in zip(range(limit), self._timers.values(), strict=False)]
 
-    def forget(self, id_: str) -> None:
-        """Take a timer out."""
-        timer = self._timers.pop(id_, None)
-        if timer is not None:
-            self._weight -= timer.weight
+    def forget(self, timer: Timer) -> None:
+        """Take a timer out, unless it has failed once more since."""
+        kept = self._timers.get(timer.id)
+        if kept is not None and kept.version <= timer.version:
+            del self._timers[timer.id]
+            self._weight -= kept.weight
 
     def has(self, id_: str, version: int) -> bool:
         """Tell whether a timer waits here, as it is now or newer."""

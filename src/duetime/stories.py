@@ -66,7 +66,7 @@ class Stories:
             stories = await self._made(told)
         await self._put_to_sleep(waiting, stories)
         for timer in found:
-            self.failures.forget(timer.id)
+            self.failures.forget(timer)
         return 0 if self.failures else IDLE
 
     def _is_leaving(self, timer: Timer) -> bool:

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from duetime import failures
 from duetime.errors import StoreUnavailable
@@ -142,6 +143,21 @@ async def test_there_is_room_for_so_many(node, clock, monkeypatch):
         clock.advance(1_000)
         await turn(node)
     assert len(told_in(node)) == 5
+
+
+async def test_who_fails_again_while_it_is_told_is_not_forgotten():
+    """What was told is the older version of it; the newer one waits on."""
+    waiting = failures.Failures()
+    old = make_timer(status=Status.FAILED)
+    new = replace(old, version=old.version + 3)
+    waiting.add(old)
+    waiting.add(new)
+    waiting.forget(old)
+    assert waiting.first(9) == [new]
+    waiting.add(old)
+    assert waiting.first(9) == [new]
+    waiting.forget(new)
+    assert (len(waiting), waiting.has(new.id, new.version)) == (0, False)
 
 
 async def test_heavy_ones_take_more_of_the_room(node, monkeypatch):
