@@ -5,6 +5,7 @@ Wall-clock times are whole milliseconds since 1970 in UTC. ``now`` rounds down, 
 """
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -134,6 +135,18 @@ def to_rfc3339(at: Millis) -> str:
 @lru_cache(maxsize=1024)  # those of others lie close together
 def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+
+
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
+)
+
+
+def read_rfc3339(text: str) -> datetime:
+    """Read a time as people write it, with its offset or without one; ValueError if it is none."""
+    if _RFC3339.fullmatch(text) is None:
+        raise ValueError('must be a time such as "2030-01-01T09:00:00Z"')
+    return datetime.fromisoformat(text.upper())
 
 
 def from_datetime(at: datetime) -> Millis:

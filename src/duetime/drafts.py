@@ -23,13 +23,14 @@ from duetime.requests import (
     CallbackBody,
     CreateTimer,
     NatsCallbackBody,
+    OnFailureBody,
     RetryPolicyBody,
     UpdateTimer,
     to_millis,
     to_time,
 )
 from duetime.retry import SINGLE_ATTEMPT, RetryPolicy
-from duetime.tenancy.group import Defaults
+from duetime.tenancy.group import NO_DEFAULTS, Defaults
 from duetime.timer import (
     DEFAULT_GROUP,
     DEFAULT_TENANT,
@@ -37,9 +38,11 @@ from duetime.timer import (
     Callback,
     HttpCallback,
     NatsCallback,
+    OnFailure,
     Spec,
     Timer,
 )
+from duetime.transitions import check
 
 # Bytes by which a spec, as it is written, may be longer than the body that it came from.
 _MARGIN = 2048
@@ -116,6 +119,9 @@ class Drafts:
                 retention=defaults.retention,
                 response_bytes=defaults.response_bytes,
                 signatures=defaults.signatures,
+                on_failure=defaults.on_failure
+                if body.on_failure is UNSET
+                else self._on_failure(body.on_failure),
             ),
             fingerprint=None if body.timer_id is None else fingerprint(body),
         )
@@ -137,7 +143,7 @@ class Drafts:
     def _updated(self, timer: Timer, body: UpdateTimer, now: Millis) -> Timer:
         # First of all: that a timer has run is the answer to an update that came too late, and not
         # that its time must be in the future.
-        model.check("update", timer)
+        check("update", timer)
         execute_at = self._execute_at(body, now)
         return model.update(
             timer,
@@ -162,9 +168,14 @@ class Drafts:
             changes["retry_policy"] = to_retry_policy(body.retry_policy)
         if body.deadline is not UNSET:
             changes["deadline"] = body.deadline and to_millis(body.deadline, "deadline")
+        if body.on_failure is not UNSET:
+            changes["on_failure"] = self._on_failure(body.on_failure)
         new = msgspec.structs.replace(spec, **changes) if changes else spec
         self._check_size(spec, new)
         return new
+
+    def _on_failure(self, body: OnFailureBody | None) -> OnFailure | None:
+        return None if body is None else to_on_failure(body, self._sender)
 
     def _check_size(self, old: Spec, new: Spec) -> None:
         """Refuse to make more of a timer, part by part, than one request could have made."""
@@ -228,6 +239,7 @@ def to_callback(body: CallbackBody, defaults: Defaults) -> Callback:
         if body.timeout is UNSET
         else to_millis(body.timeout, "callback.timeout"),
         credential=defaults.credential if body.credential is UNSET else body.credential,
+        follow_response=body.follow_response is True,
     )
 
 
@@ -237,6 +249,24 @@ def with_headers(usual: Mapping[str, str], own: dict[str, str]) -> dict[str, str
         return own
     given = {name.lower() for name in own}
     return {name: value for name, value in usual.items() if name.lower() not in given} | own
+
+
+def to_on_failure(body: OnFailureBody, sender: Sender) -> OnFailure:
+    """Who is told of a failure, as the model knows it; InvalidRequest if nobody could be.
+
+    What a group gives its timers is not for them: its headers may be secrets of the receivers.
+    """
+    if body.callback.payload is not UNSET:
+        raise InvalidRequest("on_failure.callback.payload: is the story; it cannot be given")
+    try:
+        callback = to_callback(body.callback, NO_DEFAULTS)
+        policy = None if body.retry_policy is None else to_retry_policy(body.retry_policy)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"on_failure.{error}") from None
+    with_story = msgspec.structs.replace(callback, payload=msgspec.Raw(b"{}"))
+    if (problem := sender.problem(with_story)) is not None:
+        raise InvalidRequest(f"on_failure.{problem}")
+    return OnFailure(callback=callback, retry_policy=policy)
 
 
 def to_retry_policy(body: RetryPolicyBody) -> RetryPolicy:
@@ -269,7 +299,11 @@ def fingerprint(body: CreateTimer) -> str:
 
 def _spelled_out(callback: CallbackBody) -> CallbackBody:
     """A callback in which nothing is left to its group: as it was before there were groups."""
-    if isinstance(callback, NatsCallbackBody) or callback.timeout is not UNSET:
+    if isinstance(callback, NatsCallbackBody):
+        return callback
+    if callback.follow_response is False:  # as if it had not been said
+        callback = msgspec.structs.replace(callback, follow_response=UNSET)
+    if callback.timeout is not UNSET:
         return callback
     return msgspec.structs.replace(callback, timeout=USUAL_TIMEOUT)
 

@@ -81,6 +81,14 @@ def key_shard(tenant: str, group: str, timer_id: str, num_shards: int) -> int:
     return int.from_bytes(digest) % num_shards
 
 
+def derived_key(id_: str, what: str) -> str:
+    """Make a key that follows from an id, in the form of an id: so it lies in the same shard."""
+    digest = int.from_bytes(blake2b(f"{id_}\0{what}".encode(), digest_size=8).digest())
+    random = digest & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    text = f"{time_of(id_):012x}7{shard_of(id_):03x}{random:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
 def spread_shard(num_shards: int) -> int:
     """Pick a shard for a timer that has no key of the user's."""
     return int.from_bytes(os.urandom(2)) % num_shards

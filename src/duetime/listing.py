@@ -11,7 +11,7 @@ from duetime.appetite import Appetite
 from duetime.searching import Filter, Part, Read, search
 from duetime.stores import Page
 from duetime.tenancy.caller import Caller
-from duetime.timer import Timer
+from duetime.timer import Outcome, Timer
 
 HEAVIEST = 8 << 20  # bytes of timers that are read at once, more or less
 FIRST = 50  # timers that are read at first, which is a page as most ask for it
@@ -47,10 +47,13 @@ class Lists:
 
 
 def in_short(timer: Timer) -> Timer:
-    """A timer without what it carries, and without what came of it."""
+    """A timer without what it carries, and of what came of it only which kind that was."""
     callback = replace(timer.spec.callback, headers={}, payload=UNSET)
+    outcome = timer.progress.outcome
     return replace(
         timer,
-        spec=replace(timer.spec, callback=callback, metadata=UNSET),
-        progress=replace(timer.progress, outcome=None),
+        spec=replace(timer.spec, callback=callback, metadata=UNSET, on_failure=None),
+        progress=replace(
+            timer.progress, outcome=None if outcome is None else Outcome(kind=outcome.kind)
+        ),
     )

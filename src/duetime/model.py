@@ -4,18 +4,18 @@ A change never touches a store: it takes the timer as it was read, checks that i
 allows the change, and returns the timer as it should become, one version higher. A store then
 writes it if, and only if, the stored version is still the one that was read.
 
-``TRANSITIONS`` is the one table of what is legal; everything else is refused.
+What is legal stands in transitions.py; everything else is refused.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace as _with
 
+from duetime import counting
 from duetime.clock import Millis
-from duetime.errors import IllegalTransition
 from duetime.retry import delay_after
 from duetime.timer import Attempt, Outcome, Progress, Spec, Status, Timer
+from duetime.transitions import check
 
 # How long a timer whose group is paused sleeps before somebody looks at it again. Resuming the
 # group wakes it; this is for the one that a node put to sleep which had not heard of that.
@@ -23,52 +23,6 @@ HOLD_FOR: Millis = 3_600_000
 
 # A timer whose attempts keep ending with their node gone is failed after this many.
 MAX_LOST = 10
-
-# action -> status before -> the statuses that it may lead to. The code asks only what may be done
-# in a status; that nothing leads elsewhere is held by the tests.
-TRANSITIONS: Mapping[str, Mapping[Status, frozenset[Status]]] = {
-    "claim": {Status.PENDING: frozenset({Status.EXECUTING})},
-    "expire": {Status.PENDING: frozenset({Status.FAILED})},
-    "hold": {
-        Status.PENDING: frozenset({Status.PENDING}),
-        Status.EXECUTING: frozenset({Status.PENDING}),
-    },
-    "let go": {Status.PENDING: frozenset({Status.PENDING})},
-    "skip": {Status.PENDING: frozenset({Status.CANCELED})},
-    "renew": {Status.EXECUTING: frozenset({Status.EXECUTING})},
-    "finish": {
-        Status.EXECUTING: frozenset({Status.COMPLETED, Status.FAILED, Status.PENDING}),
-    },
-    "release": {Status.EXECUTING: frozenset({Status.PENDING})},
-    "take up": {Status.EXECUTING: frozenset({Status.EXECUTING, Status.FAILED})},
-    "update": {
-        Status.PENDING: frozenset({Status.PENDING}),
-        Status.PAUSED: frozenset({Status.PAUSED}),
-    },
-    "shift": {
-        Status.PENDING: frozenset({Status.PENDING}),
-        Status.PAUSED: frozenset({Status.PAUSED}),
-    },
-    "replace": {
-        status: frozenset({Status.PENDING}) for status in Status if status != Status.EXECUTING
-    },
-    "cancel": {
-        Status.PENDING: frozenset({Status.CANCELED}),
-        Status.PAUSED: frozenset({Status.CANCELED}),
-    },
-    "pause": {Status.PENDING: frozenset({Status.PAUSED})},
-    "resume": {Status.PAUSED: frozenset({Status.PENDING})},
-    "fire": {
-        Status.PENDING: frozenset({Status.PENDING}),
-        Status.PAUSED: frozenset({Status.PENDING}),
-    },
-}
-
-
-def check(action: str, timer: Timer) -> None:
-    """Refuse an action that the timer's status does not allow."""
-    if timer.status not in TRANSITIONS[action]:
-        raise IllegalTransition(action, timer.status)
 
 
 # What the engine does -------------------------------------------------------------------------
@@ -105,7 +59,7 @@ def is_too_late(timer: Timer, now: Millis) -> bool:
 def expire(timer: Timer, now: Millis) -> Timer:
     """Fail a timer that was not started before its deadline."""
     check("expire", timer)
-    return _failed(timer, now, _with(timer.progress, last_error="deadline passed"))
+    return _failed(timer, now, counting.too_late(timer.progress))
 
 
 def hold(timer: Timer, now: Millis, hold_for: Millis = HOLD_FOR) -> Timer:
@@ -158,8 +112,15 @@ def renew(timer: Timer, now: Millis, claim_for: Millis) -> Timer:
 
 
 def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
-    """End an attempt: completed, failed, or pending again if the retry policy has one more."""
+    """End an attempt: completed, failed, or pending again.
+
+    That is if the retry policy has one more attempt, or the receiver asked to be called again.
+    """
     check("finish", timer)
+    if outcome.again_at is not None:
+        outcome = counting.heeded(timer.progress, outcome)
+        if outcome.again_at is not None:
+            return _called_again(timer, outcome, outcome.again_at, now)
     progress = _with(timer.progress, lost=0, claimed_by=None, claimed_at=None, outcome=outcome)
     if outcome.ok:
         return _with(  # as above
@@ -187,7 +148,21 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
         )
     ):
         return _failed(timer, now, progress)
+    if is_too_late(timer, again_at):  # it need not wait for an attempt that would not start
+        return _failed(timer, now, counting.too_late(progress))
     return _changed(timer, now, status=Status.PENDING, wake_at=again_at, progress=progress)
+
+
+def _called_again(timer: Timer, outcome: Outcome, at: Millis, now: Millis) -> Timer:
+    """Let a timer wait for the time that its receiver has named; its deadline counts from there."""
+    return _changed(
+        timer,
+        now,
+        status=Status.PENDING,
+        execute_at=at,
+        wake_at=at,
+        progress=counting.called_again(timer.progress, outcome),
+    )
 
 
 def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
@@ -223,6 +198,9 @@ def take_up(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
     if lost >= MAX_LOST:
         error = f"gave up after {lost} attempts in a row whose node was gone before they ended"
         return _failed(timer, now, _with(timer.progress, lost=lost, last_error=error))
+    if is_too_late(timer, now):
+        error = f"{counting.DEADLINE_PASSED}; the attempt before it was lost with its node"
+        return _failed(timer, now, _with(timer.progress, lost=lost, last_error=error))
     return _changed(
         timer,
         now,
@@ -235,6 +213,12 @@ def take_up(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
             claimed_by=node,
         ),
     )
+
+
+def tell(timer: Timer, now: Millis, story: str | None) -> Timer:
+    """Put a timer to sleep whose failure is told by another one, or cannot be."""
+    check("tell", timer)
+    return _changed(timer, now, wake_at=None, progress=_with(timer.progress, story=story))
 
 
 def attempt_record(before: Timer, after: Timer, outcome: Outcome, now: Millis) -> Attempt:
@@ -272,7 +256,7 @@ def update(timer: Timer, now: Millis, *, spec: Spec, execute_at: Millis) -> Time
         execute_at=execute_at,
         wake_at=None if timer.status is Status.PAUSED else due_at,
         spec=spec,
-        progress=_fresh_progress(timer),
+        progress=counting.begun_anew(timer.progress),
     )
 
 
@@ -284,7 +268,7 @@ def shift(timer: Timer, now: Millis, by: Millis) -> Timer:
     check("shift", timer)
     at = max(max(_due_at(timer), now) + by, now)
     if timer.progress.attempt == 0:
-        progress, execute_at = _fresh_progress(timer), at
+        progress, execute_at = counting.begun_anew(timer.progress), at
     else:
         progress = _with(timer.progress, held_since=None)
         # A paused one has no other place that says when it goes on.
@@ -311,7 +295,7 @@ def replace(
         wake_at=execute_at,
         executed_at=None,
         spec=spec,
-        progress=_fresh_progress(timer),
+        progress=counting.begun_anew(timer.progress),
         fingerprint=fingerprint,
     )
 
@@ -348,6 +332,24 @@ def fire(timer: Timer, now: Millis) -> Timer:
     )
 
 
+def redrive(timer: Timer, now: Millis) -> Timer:
+    """Try a timer again that has failed, now and by the whole of its retry policy.
+
+    It is still the same occurrence for its receiver, and attempts are numbered on. If its deadline
+    has passed, that counts from now.
+    """
+    check("redrive", timer)
+    return _changed(
+        timer,
+        now,
+        status=Status.PENDING,
+        execute_at=now if is_too_late(timer, now) else timer.execute_at,
+        wake_at=now,
+        executed_at=None,
+        progress=counting.redriven(timer.progress),
+    )
+
+
 def _due_at(timer: Timer) -> Millis:
     """When a waiting timer would start, or should have, if nothing else held it back."""
     if timer.progress.held_since is not None:
@@ -365,14 +367,8 @@ def _failed(timer: Timer, now: Millis, progress: Progress) -> Timer:
         timer,
         now,
         status=Status.FAILED,
-        wake_at=None,
+        # Awake as long as somebody is still to be told, so that whoever looks finds it.
+        wake_at=None if timer.spec.on_failure is None else now,
         executed_at=now,
-        progress=_with(progress, claimed_by=None, claimed_at=None),
+        progress=_with(progress, claimed_by=None, claimed_at=None, held_since=None, story=None),
     )
-
-
-def _fresh_progress(timer: Timer) -> Progress:
-    """Start counting anew: a receiver that saw the old content must not take it for a repeat."""
-    was_tried = timer.progress.attempt > 0
-    progress = timer.progress
-    return Progress(occurrence=progress.occurrence + was_tried, action=progress.action)

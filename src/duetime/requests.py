@@ -6,14 +6,13 @@ the field that is wrong.
 """
 
 import re
-from datetime import datetime
 from typing import Annotated, TypeAlias
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from duetime.clock import LATEST, Millis, from_datetime
+from duetime.clock import LATEST, Millis, from_datetime, read_rfc3339
 from duetime.durations import format_duration, parse_duration
 from duetime.errors import InvalidRequest
 from duetime.timer import DEFAULT_GROUP, DEFAULT_TIMEOUT
@@ -131,6 +130,16 @@ class HttpCallbackBody(Body, tag="http"):
         | UnsetType
         | None
     ) = UNSET
+    follow_response: (
+        Annotated[
+            bool,
+            Meta(
+                description='Whether the receiver decides: a 2xx answer `{"ok": false}` is a '
+                "failed attempt, and with `next_execute_at` or `delay` it is called again then."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class NatsCallbackBody(Body, tag="nats"):
@@ -155,6 +164,22 @@ class RetryPolicyBody(Body):
     max_interval: Duration = "1h"
     max_duration: Duration | None = None
     jitter: Annotated[float, Meta(ge=0, le=1)] = 0.1
+
+
+class OnFailureBody(Body):
+    """Who is told when a timer has failed for good."""
+
+    callback: Annotated[
+        CallbackBody,
+        Meta(description="As that of a timer, without a payload: that is the story."),
+    ]
+    retry_policy: RetryPolicyBody | None = None
+
+
+_OnFailure: TypeAlias = Annotated[
+    OnFailureBody,
+    Meta(description="Another callback, that gets the story when the timer has failed for good."),
+]
 
 
 class CreateTimer(Body):
@@ -182,6 +207,7 @@ class CreateTimer(Body):
     correlation_id: Text | None = None
     retry_policy: RetryPolicyBody | None = None
     deadline: Duration | None = None
+    on_failure: _OnFailure | UnsetType | None = UNSET
 
 
 class UpdateTimer(Body):
@@ -196,6 +222,7 @@ class UpdateTimer(Body):
     metadata: Json | UnsetType = UNSET
     retry_policy: RetryPolicyBody | UnsetType = UNSET
     deadline: Duration | UnsetType | None = UNSET
+    on_failure: _OnFailure | UnsetType | None = UNSET
 
 
 class Batch(Body):
@@ -215,23 +242,15 @@ def to_millis(duration: str, field: str) -> Millis:
         raise InvalidRequest(f"{field}: {error}") from None
 
 
-_RFC3339 = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
-)
-
-
 def to_time(
     text: str, field: str, timezone: str | None = None, *, in_zones: bool = False
 ) -> Millis:
     """Read a time, or say which field has none; ``in_zones``: a timezone can go with it."""
-    match = _RFC3339.fullmatch(text)
-    if match is None:
-        raise InvalidRequest(f'{field}: must be a time such as "2030-01-01T09:00:00Z"')
     try:
-        at = datetime.fromisoformat(text.upper())
+        at = read_rfc3339(text)
     except ValueError as error:
         raise InvalidRequest(f"{field}: {error}") from None
-    if match[1]:
+    if at.tzinfo is not None:
         if timezone is not None:
             raise InvalidRequest(f"timezone: {field} has an offset already")
     elif timezone is None:

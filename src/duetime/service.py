@@ -31,6 +31,7 @@ from duetime.errors import (
     Unanswered,
     Unavailable,
 )
+from duetime.failures import Failures
 from duetime.latecomers import Latecomers
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
@@ -39,6 +40,7 @@ from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.searching import Filter, Part
 from duetime.stores import Change, Key, Page, Store
+from duetime.stories import Stories
 from duetime.tenancy.api_keys import ApiKeys
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.credentials import Credentials
@@ -79,6 +81,8 @@ class EngineView(Protocol):
 
 class Chores(Protocol):
     """What runs a step over and over."""
+
+    failures: Failures
 
     def add_chore(self, name: str, step: Callable[[], Awaitable[float]]) -> Callable[[], None]:
         """Do this from now on; the answer wakes it."""
@@ -153,6 +157,14 @@ class Service:
             brake=self._brake,
             audit=self.audit,
             latecomers=self._latecomers,
+            notice=self._notice,
+        )
+        self.stories = Stories(
+            store,
+            clock,
+            rules=self.rules,
+            groups=self.groups,
+            meter=self.meter,
             notice=self._notice,
         )
         self.usages = Usages(self.rules, self.meter)
@@ -277,6 +289,10 @@ class Service:
         """Make a waiting timer due now."""
         return await self._change(caller, "timer.fire", id_, model.fire, if_match)
 
+    async def redrive(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
+        """Try a timer again that has failed."""
+        return await self._change(caller, "timer.redrive", id_, model.redrive, if_match)
+
     # Groups with their timers --------------------------------------------------------------------
 
     async def delete_group(self, caller: Caller, name: str, *, cancel: bool) -> Action | None:
@@ -296,6 +312,8 @@ class Service:
         engine.add_chore("uses of keys", self.uses.step)
         engine.add_chore("meter", self.meter.step)
         self.actions.wake = engine.add_chore("actions", self.actions.step)
+        self.stories.failures = engine.failures
+        engine.failures.wake = engine.add_chore("stories", self.stories.step)
 
     async def close(self) -> None:
         """Write what is still to be written."""

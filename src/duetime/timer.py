@@ -42,6 +42,7 @@ class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_d
     payload: Raw | UnsetType = UNSET
     timeout: Millis = DEFAULT_TIMEOUT
     credential: str | None = None  # the name of what is shown to the receiver
+    follow_response: bool = False  # what the receiver answers says whether it is done
 
 
 class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
@@ -69,6 +70,13 @@ def callback_type(callback: Callback) -> str:
     return str(callback.__struct_config__.tag)
 
 
+class OnFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who is told when a timer has failed for good, and how often that is tried."""
+
+    callback: Callback  # without a payload: that is the story
+    retry_policy: RetryPolicy | None = None  # None: as usual for stories
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """What the user asked for: everything about a timer that only the user changes."""
 
@@ -82,6 +90,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     retention: Millis | None = None  # how long it is kept when it has finished; None: as usual
     response_bytes: int = 0  # of each answer, that are kept
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
+    on_failure: OnFailure | None = None
+    tells_of: str | None = None  # the timer whose failure this one tells of
 
     @property
     def payload_size(self) -> int:
@@ -91,7 +101,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     @cached_property
     def weight(self) -> int:
         """How many bytes of it the user chose; the engine asks for it again and again."""
-        headers = sum(len(name) + len(value) for name, value in self.callback.headers.items())
+        told = {} if self.on_failure is None else self.on_failure.callback.headers
+        headers = sum(
+            len(name) + len(value)
+            for some in (self.callback.headers, told)
+            for name, value in some.items()
+        )
         return headers + _length(self.callback.payload) + _length(self.metadata)
 
 
@@ -105,7 +120,7 @@ class Kind(StrEnum):
     OK = "ok"
     NETWORK = "network"  # refused, reset, unreachable
     TIMEOUT = "timeout"
-    HTTP = "http"  # an answer that is not 2xx
+    HTTP = "http"  # an answer that is not 2xx, or that says itself that it is none
     TLS = "tls"
     DNS = "dns"
     EGRESS = "egress"  # the address may not be called
@@ -128,6 +143,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retryable: bool = False
     retry_at: Millis | None = None  # the receiver asked not to be called before
     response: str | None = None  # how the answer began, where that is kept
+    again_at: Millis | None = None  # all is well, and the receiver asked to be called again then
 
     @property
     def ok(self) -> bool:
@@ -148,6 +164,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: Outcome | None = None
     held_since: Millis | None = None  # it fell due then, while its group was paused
     action: str | None = None  # the last bulk action that changed it
+    again: int = 0  # how often, in a row, the receiver asked to be called again
+    story: str | None = None  # the timer that tells of its failure
 
 
 UNTRIED = Progress()
@@ -181,10 +199,18 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
         return LIGHTEST + self.spec.weight
 
     @property
+    def is_over(self) -> bool:
+        """Tell whether nothing of it is still to come, so that it may be dropped when it is old.
+
+        One that has failed is awake until that has been told to whom it wants to know.
+        """
+        return self.wake_at is None and self.status in FINISHED
+
+    @property
     def drop_at(self) -> Millis | None:
-        """When it may be dropped, if it has finished and has a retention of its own."""
+        """When it may be dropped, if it is over and has a retention of its own."""
         retention = self.spec.retention
-        if retention is None or self.status not in FINISHED:
+        if retention is None or not self.is_over:
             return None
         return self.updated_at + retention
 

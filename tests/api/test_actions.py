@@ -1,4 +1,4 @@
-"""Fire, pause and resume a timer."""
+"""Fire, pause, resume and redrive a timer."""
 
 import pytest
 
@@ -50,7 +50,12 @@ async def test_update_paused(api: Api):
 
 @pytest.mark.parametrize(
     ("action", "allowed"),
-    [("fire", {"pending", "paused"}), ("pause", {"pending"}), ("resume", {"paused"})],
+    [
+        ("fire", {"pending", "paused"}),
+        ("pause", {"pending"}),
+        ("resume", {"paused"}),
+        ("redrive", {"failed"}),
+    ],
 )
 @pytest.mark.parametrize(
     "status", ["pending", "executing", "completed", "failed", "canceled", "paused"]
@@ -66,16 +71,17 @@ async def test_status_decides(quick_api: Api, action: str, allowed: set[str], st
         assert await quick_api.shown(timer["id"]) == timer
 
 
-@pytest.mark.parametrize("action", ["fire", "pause", "resume"])
+@pytest.mark.parametrize("action", ["fire", "pause", "resume", "redrive"])
 async def test_no_body_expected(quick_api: Api, action: str):
     """An action takes no body, but for an empty object that some clients always send."""
-    paused = await quick_api.bring_to("paused" if action == "resume" else "pending")
+    status = {"resume": "paused", "redrive": "failed"}.get(action, "pending")
+    paused = await quick_api.bring_to(status)
     path = f"/timers/{paused['id']}/{action}"
     assert (await quick_api.post(path, {"at": "now"})).summary == (400, 2, "body: none is expected")
     assert (await quick_api.post(path, b" {} ")).status == 200
 
 
-@pytest.mark.parametrize("action", ["fire", "pause", "resume"])
+@pytest.mark.parametrize("action", ["fire", "pause", "resume", "redrive"])
 async def test_action_on_unknown(quick_api: Api, action: str):
     """An unknown timer is 404."""
     path = f"/timers/01977420-dc00-7012-9f7e-3d5f520271b1/{action}"

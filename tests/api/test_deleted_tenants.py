@@ -222,6 +222,7 @@ VERBS = {
     "pause": {},
     "resume": {},
     "fire": {},
+    "redrive": {},
     "shift": {"by": "1h"},
     "update": {"update": {"name": "n"}},
 }

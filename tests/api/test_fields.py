@@ -18,7 +18,9 @@ async def test_fields_come_back(api: Api):
         "max_duration": "1h",
         "jitter": 0.25,
     }
-    callback = http_callback(method="PUT", timeout="5s", payload=[1], headers={"A": "b"})
+    callback = http_callback(
+        method="PUT", timeout="5s", payload=[1], headers={"A": "b"}, follow_response=True
+    )
     made = await api.create(
         callback=callback,
         group="g",
@@ -44,6 +46,12 @@ async def test_fields_come_back(api: Api):
             "deadline": "1m30s",
             "version": 1,
             "attempt": 0,
+            "occurrence": 1,
+            "failures": 0,
+            "max_attempts": policy["max_attempts"],
+            "on_failure": None,
+            "on_failure_timer": None,
+            "tells_of": None,
             "outcome": None,
             "next_attempt_at": shown["execute_at"],
         },
@@ -58,7 +66,12 @@ async def test_defaults(api: Api):
     """What is not said is the seed's: one attempt, POST, thirty seconds."""
     shown = await api.shown((await api.create())["id"])
     assert shown["callback_config"] == http_callback(
-        method="POST", timeout="30s", headers={}, payload=None, credential=None
+        method="POST",
+        timeout="30s",
+        headers={},
+        payload=None,
+        credential=None,
+        follow_response=False,
     )
     assert shown["retry_policy"] == {
         "max_attempts": 1,

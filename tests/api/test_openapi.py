@@ -42,6 +42,8 @@ async def test_every_operation_is_there(description: dict):
         "POST /timers/{id}/fire",
         "POST /timers/{id}/pause",
         "POST /timers/{id}/resume",
+        "POST /timers/{id}/redrive",
+        "POST /timers/redrive",
         "GET /timers/{id}/attempts",
         "GET /groups/{group}/timers/{timer_id}",
         "PUT /groups/{group}/timers/{timer_id}",

@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.timer import Kind, Outcome
-from tests.api.client import Api, http_callback, timer_body
+from tests.api.client import FAILED, Api, http_callback, timer_body
 
 pytestmark = pytest.mark.promise("roles-hold")
 
@@ -22,6 +22,8 @@ NEEDED = {
     "POST /timers/{id}/fire": "write",
     "POST /timers/{id}/pause": "write",
     "POST /timers/{id}/resume": "write",
+    "POST /timers/{id}/redrive": "write",
+    "POST /timers/redrive": "write",
     "GET /timers/{id}/attempts": "read_without_payloads",
     "GET /groups/{group}/timers/{timer_id}": "read_without_payloads",
     "PUT /groups/{group}/timers/{timer_id}": "write",
@@ -70,6 +72,7 @@ BODIES = {
     "PUT /timers/{id}": {"name": "n"},
     "PUT /groups/{group}/timers/{timer_id}": timer_body(),
     "POST /timers/actions": {"action": "cancel", "filter": {"all": True}},
+    "POST /timers/redrive": {"filter": {"all": True}},
     "POST /groups": {"name": "new"},
     "PUT /groups/{group}": {},
     "POST /credentials": {**BEARER, "name": "new"},
@@ -112,6 +115,9 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
     secret = (await api.call("POST", "/signing-secrets", headers=as_acme)).data
     if route.endswith("/resume"):
         await api.call("POST", f"/timers/{timer.data['id']}/pause", headers=as_acme)
+    if route.endswith("/{id}/redrive"):
+        await api.claim(timer.data["id"])
+        await api.finish(timer.data["id"], FAILED)
     method, path = route.split()
     path = path.format(
         id=timer.data["id"],

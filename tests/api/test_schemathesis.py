@@ -291,6 +291,10 @@ def grantable_action(body: dict[str, Any]) -> dict[str, Any]:
 _numbers = itertools.count(1)
 ADAPTED = {
     "POST /timers/actions": grantable_action,
+    "POST /timers/redrive": lambda body: {
+        "filter": {"tags": ["none has this"]},
+        "dry_run": body.get("dry_run", False),
+    },
     "POST /groups": named,
     "PUT /groups/{group}": grantable_group,
     "POST /credentials": lambda body: {

@@ -25,6 +25,8 @@ ENDPOINTS = [
     ("POST", f"/timers/{ID}/fire"),
     ("POST", f"/timers/{ID}/pause"),
     ("POST", f"/timers/{ID}/resume"),
+    ("POST", f"/timers/{ID}/redrive"),
+    ("POST", "/timers/redrive"),
     ("GET", f"/timers/{ID}/attempts"),
     ("GET", "/groups/default/timers/x"),
     ("PUT", "/groups/default/timers/x"),

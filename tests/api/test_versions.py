@@ -48,6 +48,14 @@ async def test_resume(api: Api):
     assert (await api.post(path, If_Match='"2"')).headers["etag"] == '"3"'
 
 
+async def test_redrive(api: Api):
+    """Redriving obeys If-Match as well."""
+    failed = await api.bring_to("failed")
+    path = f"/timers/{failed['id']}/redrive"
+    assert (await api.post(path, If_Match='"2"')).status == 412
+    assert (await api.post(path, If_Match='"3"')).headers["etag"] == '"4"'
+
+
 @pytest.mark.promise("nothing-unseen")
 async def test_by_key(api: Api):
     """PUT and DELETE by key obey If-Match; a timer that is not there yet has no version."""

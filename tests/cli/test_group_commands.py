@@ -30,7 +30,8 @@ def a_group(**fields):
 
 FLAGS = """--title T --num-shards 16 --on-resume none --timeout 5s --retention 7d
     --response-bytes 10 --signature timer --signature webhook --header A:1 --header B:2
-    --credential bank --max-attempts 3 --jitter 0 --quota pending=9"""
+    --credential bank --max-attempts 3 --jitter 0 --quota pending=9
+    --on-failure https://told.example"""
 FIELDS = {
     "title": "T",
     "num_shards": 16,
@@ -43,6 +44,7 @@ FIELDS = {
     "headers": {"A": "1", "B": "2"},
     "retry_policy": {"max_attempts": 3, "jitter": 0},
     "quotas": {"pending": 9},
+    "on_failure": {"callback": {"type": "http", "url": "https://told.example"}},
 }
 
 
@@ -66,7 +68,9 @@ def test_set_keeps_the_quotas_that_it_does_not_name(call, service):
     assert changed.json == {"quotas": {"pending": None, "payload_bytes": 7}, "timeout": None}
 
 
-@pytest.mark.parametrize("field", ["response_bytes", "signatures", "credential", "on_resume"])
+@pytest.mark.parametrize(
+    "field", ["response_bytes", "signatures", "credential", "on_resume", "on_failure"]
+)
 def test_set_takes_back_what_has_a_default(field, call, service):
     """By null, which the service knows as the default."""
     service.answer = lambda _: ok(a_group())

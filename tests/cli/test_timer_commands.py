@@ -47,7 +47,8 @@ def test_create_knows_every_field(timer, service):
     flags = """--at 2030-01-01T09:00:00Z --url https://x.example --method PUT --header A:1
         --data {"n":1.50} --timeout 5s --group g --id k --name n --tag a --tag b --metadata [1]
         --correlation-id c --max-attempts 3 --initial-interval 2s --backoff-multiplier 3
-        --max-interval 1m --max-duration 1h --jitter 0 --deadline 10m --credential bank"""
+        --max-interval 1m --max-duration 1h --jitter 0 --deadline 10m --credential bank
+        --follow-response --on-failure https://told.example"""
     assert timer("create", *flags.split(), "--header", "B: x: y").code == 0
     assert service.requests[0].json == {
         "execute_at": "2030-01-01T09:00:00Z",
@@ -59,6 +60,7 @@ def test_create_knows_every_field(timer, service):
             "credential": "bank",
             "headers": {"A": "1", "B": "x: y"},
             "payload": {"n": 1.5},
+            "follow_response": True,
         },
         "group": "g",
         "timer_id": "k",
@@ -75,6 +77,7 @@ def test_create_knows_every_field(timer, service):
             "jitter": 0,
         },
         "deadline": "10m",
+        "on_failure": {"callback": {"type": "http", "url": "https://told.example"}},
     }
     assert b'{"n":1.50}' in service.requests[0].body  # as it was written
 
@@ -137,7 +140,7 @@ def test_json_is_what_the_service_answered(timer, service):
     assert json.loads(timer("get", ID, "--json").out) == answer
 
 
-@pytest.mark.parametrize("verb", ["fire", "pause", "resume"])
+@pytest.mark.parametrize("verb", ["fire", "pause", "resume", "redrive"])
 def test_actions_are_posted(verb, timer, service):
     """To the path of the action."""
     service.answer = lambda _: ok({"id": ID, "status": "paused"})

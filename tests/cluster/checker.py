@@ -11,7 +11,7 @@ What it goes by, for a receiver that answers 200 to all and in time:
 - **Never early.** No arrival is before the due time it names; and that is not before the request
   that asked for it plus its delay, unless the timer was fired.
 - **Stopped is stopped.** A cancel, a pause and an update are written only onto a row that is
-  pending or paused (``model.TRANSITIONS``): at that moment nobody held a claim on it. Each attempt
+  pending or paused (``transitions.py``): at that moment nobody held a claim on it. Each attempt
   from before was over: finished, so it had arrived; released as unsent, so it never arrives; or
   lost with its node, and then taken up, which leaves the row executing. So whatever arrives
   after the acknowledgement was started after it, which is what must not be. There is

@@ -49,11 +49,12 @@ class Node:
         self.service = Service(
             store, self.sender, clock, engine=self.engine, rules=self.rules, meter=self.meter
         )
+        self.service.stories.failures = self.engine.failures
 
     async def create(self, **fields: Any) -> Timer:
         """Create a timer; by default it is due at once."""
         body = {"delay": "0s", "callback": {"type": "http", "url": "https://a.example/"}} | fields
-        request = msgspec.convert(body, CreateTimer)
+        request = msgspec.json.decode(msgspec.json.encode(body), type=CreateTimer)
         timer, _ = await self.service.create(OPERATOR, request)
         return timer
 
@@ -69,6 +70,12 @@ class Node:
     async def dispatch(self) -> None:
         """Start what is due, and let what was started run as far as it can."""
         await self.engine.dispatcher.step()
+        await settle()
+
+    async def tell(self) -> None:
+        """Tell of what has failed, and was found."""
+        await self.engine.dispatcher.step()
+        await self.service.stories.step()
         await settle()
 
     async def commit(self) -> None:

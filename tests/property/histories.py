@@ -253,6 +253,7 @@ VERBS: dict[str, Callable[[Life, Life, int, int], Request]] = {
     "pause": _on_timer("POST", "/pause"),
     "resume": _on_timer("POST", "/resume"),
     "fire": _on_timer("POST", "/fire"),
+    "redrive": _on_timer("POST", "/redrive"),
     "attempts": _on_timer("GET", "/attempts"),
     "list": lambda _me, _, one, two: Request(
         "GET", "/timers", params={**_pick(LISTS, one * 6 + two), "limit": 1 + two % 3}

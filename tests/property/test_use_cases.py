@@ -23,7 +23,6 @@ from hypothesis.stateful import (
 from duetime import model
 from duetime.errors import Conflict, IllegalTransition, NotFound, PreconditionFailed
 from duetime.ids import ALL_SHARDS
-from duetime.model import TRANSITIONS
 from duetime.requests import CreateTimer, HttpCallbackBody, RetryPolicyBody, UpdateTimer
 from duetime.searching import Filter, Part
 from duetime.service import Service
@@ -33,6 +32,7 @@ from duetime.stores.sqlite.store import SqliteStore
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.testing import FakeClock, RecordingSender
 from duetime.timer import FINISHED, Kind, Outcome, Status, Timer
+from duetime.transitions import TRANSITIONS
 
 CLAIM_FOR = 10_000
 OUTCOMES = {
@@ -162,6 +162,11 @@ class UseCases(RuleBasedStateMachine):
             assert self._stored(id_).wake_at == self.clock.now()
             known = self.expected[id_]
             known.execute_at = min(known.execute_at, self.clock.now())
+
+    @rule(id_=timers)
+    def redrive(self, id_: str):
+        if self._act("redrive", id_, self.service.redrive(OPERATOR, id_)):
+            assert self._stored(id_).wake_at == self.clock.now()
 
     @rule(id_=timers)
     def insist_on_a_version_that_is_gone(self, id_: str):

@@ -51,6 +51,7 @@ ASKS = {
     "POST /timers/{id}/fire": [*changes("/timers/{id}/fire"), *changes("/timers/{failed}/fire")],
     "POST /timers/{id}/pause": changes("/timers/{id}/pause"),
     "POST /timers/{id}/resume": changes("/timers/{id}/resume"),
+    "POST /timers/{id}/redrive": changes("/timers/{failed}/redrive"),
     "GET /timers/{id}/attempts": [
         Ask("/timers/{id}/attempts"),
         Ask("/timers/{failed}/attempts"),
@@ -135,6 +136,7 @@ ASKS = {
             ("pause", {"correlation_id": "{group}"}),
         )
     ],
+    "POST /timers/redrive": [Ask("/timers/redrive", 202, {"filter": {"group": "{group}"}})],
     "POST /timers": [
         Ask("/timers", 201, timer_body(timer_id="{timer_id}", group="{own_group}")),
         Ask("/timers", 201, timer_body(timer_id="{id}")),

@@ -31,7 +31,7 @@ async def test_only_finished_timers_are_dropped(store, subtests):
     """Completed, failed and canceled timers go; those that may still fire stay."""
     for status in Status:
         with subtests.test(status.value):
-            timer = make_timer(status=status)
+            timer = make_timer(status=status, wake_at=None)
             await insert(store, timer)
             assert await store.purge(ids.ALL_SHARDS, NOW + 1, 10) == (status in FINISHED)
             assert await store.get([timer.id]) == [None if status in FINISHED else timer]

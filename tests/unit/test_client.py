@@ -32,6 +32,7 @@ def both(service):
         ("fire", ("01",), "POST /timers/01/fire"),
         ("pause", ("01",), "POST /timers/01/pause"),
         ("resume", ("01",), "POST /timers/01/resume"),
+        ("redrive", ("01",), "POST /timers/01/redrive"),
         ("attempts", ("01",), "GET /timers/01/attempts"),
         ("get_by_key", ("g", "k"), "GET /groups/g/timers/k"),
         ("put_by_key", ("g", "k"), "PUT /groups/g/timers/k"),

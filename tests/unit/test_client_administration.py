@@ -108,6 +108,11 @@ def both(service):
         (("cancel_action", ("01",), {}), "DELETE /actions/01", None),
         (("audit_page", (), {"actor": "ci", "limit": None}), "GET /audit?actor=ci", None),
         (
+            ("redrive_all", ({"group": "g"},), {"dry_run": True}),
+            "POST /timers/redrive",
+            {"filter": {"group": "g"}, "dry_run": True},
+        ),
+        (
             ("start_action", ("cancel", {"all": True}), {}),
             "POST /timers/actions",
             {"action": "cancel", "filter": {"all": True}, "dry_run": False},
@@ -130,9 +135,13 @@ async def test_each_method_is_one_request(call, sent, body, both, service):
     assert "x-tenant-id" not in request.headers
 
 
-async def test_an_action_may_be_asked_for_again(both, service):
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [("start_action", ("fire", {"all": True})), ("redrive_all", ({"all": True},))],
+)
+async def test_an_action_may_be_asked_for_again(method, args, both, service):
     """With a key of the caller's, which goes along as a header."""
-    await both("start_action", "fire", {"all": True}, idempotency_key="k")
+    await both(method, *args, idempotency_key="k")
     assert [request.headers["idempotency-key"] for request in service.requests] == ["k"] * 2
 
 

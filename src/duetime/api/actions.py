@@ -14,7 +14,7 @@ from duetime.api.request import Request
 from duetime.api.seal import Seal
 from duetime.api.views import Instant, instant
 from duetime.bulk.action import Action
-from duetime.bulk.requests import CreateAction
+from duetime.bulk.requests import CreateAction, RedriveTimers
 from duetime.clock import Millis, to_rfc3339
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest, NotFound
@@ -96,6 +96,19 @@ class Actions:
                 failures=(400, 409, 500, 503),
             ),
             Operation(
+                method="POST",
+                path="/timers/redrive",
+                handler=self.redrive,
+                role=Role.WRITE,
+                summary="Try all failed timers that match again",
+                tag="Actions",
+                body=RedriveTimers,
+                headers=("Idempotency-Key",),
+                answer=ActionView,
+                success=(202, 200),
+                failures=(400, 409, 500, 503),
+            ),
+            Operation(
                 method="GET",
                 path="/actions",
                 handler=self.list,
@@ -130,10 +143,17 @@ class Actions:
         ]
 
     async def create(self, request: Request) -> Reply:
+        return await self._start(request, request.decode(CreateAction))
+
+    async def redrive(self, request: Request) -> Reply:
+        body = request.decode(RedriveTimers)
+        asked = CreateAction(action="redrive", filter=body.filter, dry_run=body.dry_run)
+        return await self._start(request, asked)
+
+    async def _start(self, request: Request, body: CreateAction) -> Reply:
         key = request.header("Idempotency-Key")
         if key is not None:
             check_text(key, "Idempotency-Key")
-        body = request.decode(CreateAction)
         action, is_new = await self._actions.create(request.caller, body, key)
         if is_new:
             return Reply(202, "action accepted", _view(action))

@@ -9,7 +9,15 @@ from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.tenants import QuotasView, quotas_view
-from duetime.api.views import Instant, RetryPolicyView, instant, policy_view
+from duetime.api.views import (
+    Instant,
+    OnFailureView,
+    RetryPolicyView,
+    hidden_on_failure,
+    instant,
+    on_failure_view,
+    policy_view,
+)
 from duetime.clock import Millis, to_rfc3339
 from duetime.durations import format_duration
 from duetime.requests import check_group
@@ -41,6 +49,7 @@ class GroupView(msgspec.Struct, kw_only=True):
     response_bytes: int
     signatures: tuple[str, ...]
     credential: str | None
+    on_failure: OnFailureView | None
     quotas: QuotasView
     created_at: Instant
     updated_at: Instant
@@ -218,6 +227,7 @@ def _name_in(request: Request) -> str:
 def _view(group: Group, request: Request) -> GroupView:
     defaults = group.defaults
     hides = not request.caller.may(Role.READ)
+    told = on_failure_view(defaults.on_failure)
     return GroupView(
         name=group.name,
         title=group.title,
@@ -233,6 +243,7 @@ def _view(group: Group, request: Request) -> GroupView:
         response_bytes=defaults.response_bytes,
         signatures=defaults.signatures,
         credential=defaults.credential,
+        on_failure=hidden_on_failure(told) if hides else told,
         quotas=quotas_view(group.quotas),
         created_at=to_rfc3339(group.created_at),
         updated_at=to_rfc3339(group.updated_at),

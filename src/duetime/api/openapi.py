@@ -9,7 +9,7 @@ from duetime import __version__
 from duetime.api.operation import Operation
 from duetime.api.request import IF_MATCH
 from duetime.api.views import CanceledView, TimerDetailView, TimerView
-from duetime.bulk.requests import CreateAction
+from duetime.bulk.requests import CreateAction, RedriveTimers
 from duetime.requests import (
     GROUP_NAME,
     LONGEST_CREDENTIAL,
@@ -147,6 +147,7 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     CreateSigningSecret: {"group": "billing", "expires_in": "365d"},
     RotateSigningSecret: {"valid_for": "24h"},
     CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
+    RedriveTimers: {"filter": {"group": "billing", "last_error": "503"}, "dry_run": True},
     CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
     PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},
     CreateCredential: {

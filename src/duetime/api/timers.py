@@ -139,6 +139,7 @@ class Timers:
                     ("fire", self.fire, "Fire a timer now"),
                     ("pause", self.pause, "Pause a timer"),
                     ("resume", self.resume, "Resume a paused timer"),
+                    ("redrive", self.redrive, "Try a failed timer again"),
                 )
             ),
             Operation(
@@ -221,6 +222,9 @@ class Timers:
 
     async def resume(self, request: Request) -> Reply:
         return await self._act(request, self._service.resume, "timer resumed successfully")
+
+    async def redrive(self, request: Request) -> Reply:
+        return await self._act(request, self._service.redrive, "timer is tried again now")
 
     async def attempts(self, request: Request) -> Reply:
         given = request.parameters(AttemptParameters)

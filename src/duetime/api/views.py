@@ -16,6 +16,7 @@ from duetime.timer import (
     Callback,
     Kind,
     NatsCallback,
+    OnFailure,
     Outcome,
     Signature,
     Status,
@@ -49,6 +50,9 @@ class HttpCallbackView(msgspec.Struct, tag="http", kw_only=True):
     credential: Annotated[
         str | None, Meta(description="The credential that it is sent with; null: none.")
     ]
+    follow_response: Annotated[
+        bool, Meta(description="Whether the receiver's answer says if it is done.")
+    ]
 
 
 class NatsCallbackView(msgspec.Struct, tag="nats", kw_only=True):
@@ -70,6 +74,15 @@ class RetryPolicyView(msgspec.Struct, kw_only=True):
     max_interval: str
     max_duration: str | None
     jitter: float
+
+
+class OnFailureView(msgspec.Struct, kw_only=True):
+    """Who is told when a timer has failed for good."""
+
+    callback: HttpCallbackView | NatsCallbackView
+    retry_policy: Annotated[
+        RetryPolicyView | None, Meta(description="How often that is tried; null: as usual.")
+    ]
 
 
 class OutcomeView(msgspec.Struct, kw_only=True):
@@ -99,13 +112,28 @@ class TimerView(msgspec.Struct):
     correlation_id: str
     version: int
     attempt: Annotated[int, Meta(description="The number of the newest attempt; 0: none yet.")]
+    failures: Annotated[
+        int, Meta(description="How many attempts have failed, of the `max_attempts` that it has.")
+    ]
+    max_attempts: int
+    next_attempt_at: Annotated[
+        Instant | None, Meta(description="When the next attempt starts, if one is waiting.")
+    ]
+    last_error: str | None
+    outcome_kind: Annotated[Kind | None, Meta(description="How the last attempt ended.")]
 
 
 class TimerDetailView(TimerView):
     """A timer with all that is known of it."""
 
     callback_config: HttpCallbackView | NatsCallbackView
-    last_error: str | None
+    occurrence: Annotated[
+        int,
+        Meta(
+            description="Which occurrence this is: another one when it has new content, or when "
+            "the receiver asked to be called again."
+        ),
+    ]
     metadata: Raw | None
     retry_policy: RetryPolicyView
     deadline: str | None
@@ -123,10 +151,14 @@ class TimerDetailView(TimerView):
             '"webhook" is the header Webhook-Signature, "timer" is X-Timer-Signature.'
         ),
     ]
-    outcome: OutcomeView | None
-    next_attempt_at: Annotated[
-        Instant | None, Meta(description="When the next attempt starts, if one is waiting.")
+    on_failure: Annotated[
+        OnFailureView | None, Meta(description="Who is told when it has failed for good.")
     ]
+    on_failure_timer: Annotated[
+        str | None, Meta(description="The timer that tells of its last failure.")
+    ]
+    tells_of: Annotated[str | None, Meta(description="The timer whose failure this one tells of.")]
+    outcome: OutcomeView | None
     held_since: Annotated[
         Instant | None,
         Meta(description="When it was due, if its group is paused and it waits for that to end."),
@@ -205,6 +237,8 @@ class AttemptListView(msgspec.Struct):
 
 def view(timer: Timer) -> TimerView:
     """A timer in short."""
+    progress = timer.progress
+    is_waiting = timer.status is Status.PENDING and progress.held_since is None
     return TimerView(
         id=timer.id,
         created_at=to_rfc3339(timer.created_at),
@@ -219,41 +253,61 @@ def view(timer: Timer) -> TimerView:
         tags=timer.spec.tags,
         correlation_id=timer.spec.correlation_id,
         version=timer.version,
-        attempt=timer.progress.attempt,
+        attempt=progress.attempt,
+        failures=progress.failures,
+        max_attempts=timer.spec.retry_policy.max_attempts,
+        next_attempt_at=instant(timer.wake_at) if is_waiting else None,
+        last_error=progress.last_error,
+        outcome_kind=None if progress.outcome is None else progress.outcome.kind,
     )
 
 
 def detail_view(timer: Timer) -> TimerDetailView:
     """A timer with all that is known of it."""
     spec, progress = timer.spec, timer.progress
-    is_waiting = timer.status is Status.PENDING
-    is_held = progress.held_since is not None
     return TimerDetailView(
         **msgspec.structs.asdict(view(timer)),
         callback_config=_callback_view(spec.callback),
-        last_error=progress.last_error,
+        occurrence=progress.occurrence,
         metadata=None if spec.metadata is UNSET else spec.metadata,
         retry_policy=policy_view(spec.retry_policy),
         deadline=None if spec.deadline is None else format_duration(spec.deadline),
         retention=None if spec.retention is None else format_duration(spec.retention),
         response_bytes=spec.response_bytes,
         signatures=spec.signatures,
+        on_failure=on_failure_view(spec.on_failure),
+        on_failure_timer=progress.story,
+        tells_of=spec.tells_of,
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
-        next_attempt_at=instant(timer.wake_at) if is_waiting and not is_held else None,
-        held_since=instant(progress.held_since) if is_waiting else None,
+        held_since=instant(progress.held_since) if timer.status is Status.PENDING else None,
     )
 
 
 def without_payloads(shown: TimerDetailView) -> TimerDetailView:
     """A timer for those who may not see what it carries; that there are headers is no secret."""
-    callback = shown.callback_config
-    hidden = msgspec.structs.replace(
-        callback, payload=None, headers=dict.fromkeys(callback.headers, "***")
-    )
     outcome = shown.outcome
     if outcome is not None:
         outcome = msgspec.structs.replace(outcome, response=None)
-    return msgspec.structs.replace(shown, callback_config=hidden, outcome=outcome)
+    return msgspec.structs.replace(
+        shown,
+        callback_config=_hidden(shown.callback_config),
+        outcome=outcome,
+        on_failure=hidden_on_failure(shown.on_failure),
+    )
+
+
+def hidden_on_failure(shown: OnFailureView | None) -> OnFailureView | None:
+    """Who is told of a failure, likewise."""
+    if shown is None:
+        return None
+    return msgspec.structs.replace(shown, callback=_hidden(shown.callback))
+
+
+def _hidden(
+    callback: HttpCallbackView | NatsCallbackView,
+) -> HttpCallbackView | NatsCallbackView:
+    headers = dict.fromkeys(callback.headers, "***")
+    return msgspec.structs.replace(callback, payload=None, headers=headers)
 
 
 def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
@@ -305,6 +359,18 @@ def _callback_view(callback: Callback) -> HttpCallbackView | NatsCallbackView:
         payload=payload,
         timeout=format_duration(callback.timeout),
         credential=callback.credential,
+        follow_response=callback.follow_response,
+    )
+
+
+def on_failure_view(told: OnFailure | None) -> OnFailureView | None:
+    """Who is told of a failure, as it is shown."""
+    if told is None:
+        return None
+    policy = told.retry_policy
+    return OnFailureView(
+        callback=_callback_view(told.callback),
+        retry_policy=None if policy is None else policy_view(policy),
     )
 
 

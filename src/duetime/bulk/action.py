@@ -21,7 +21,9 @@ KIND = "action"  # of the records of those that are under way
 MOST_EXAMPLES = 5  # of what failed
 
 # What users can ask for; and what is done with timers of a group that is resumed.
-UserVerb: TypeAlias = Literal["cancel", "pause", "resume", "fire", "shift", "update", "delete"]
+UserVerb: TypeAlias = Literal[
+    "cancel", "pause", "resume", "fire", "redrive", "shift", "update", "delete"
+]
 Verb: TypeAlias = UserVerb | Literal["let go"]
 
 Update: TypeAlias = Raw | UnsetType

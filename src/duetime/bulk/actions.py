@@ -20,7 +20,7 @@ from duetime.bulk.catalogue import Entry
 from duetime.bulk.clerk import TIDY_EVERY, Clerk
 from duetime.bulk.conclusion import Conclusion
 from duetime.bulk.reading import Reading
-from duetime.bulk.requests import CreateAction, to_filter, to_shift, to_update
+from duetime.bulk.requests import CreateAction, to_shift, to_update, to_wanted
 from duetime.clock import Clock
 from duetime.drafts import Drafts
 from duetime.errors import (
@@ -111,7 +111,7 @@ class Actions:
                 self._drafts.check_update(update, self._clock.now())
             except (InvalidRequest, PayloadTooLarge) as error:
                 raise InvalidRequest(f"update.{error}") from None
-        action = self.new(caller, body.action, to_filter(body.filter))
+        action = self.new(caller, body.action, to_wanted(body))
         action = replace(
             action,
             dry_run=body.dry_run,

@@ -4,6 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec.structs import replace
 
 from duetime import metadata
 from duetime.bulk.action import UserVerb
@@ -79,6 +80,15 @@ class CreateAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     update: _Update | UnsetType = UNSET
 
 
+class RedriveTimers(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which of the failed timers to try again."""
+
+    filter: Annotated[
+        FilterBody, Meta(description="Of the failed timers; `status` need not be said.")
+    ]
+    dry_run: Annotated[bool, Meta(description="Only count, and change nothing.")] = False
+
+
 def to_filter(body: FilterBody) -> Filter:
     """The filter that a body asks for; nobody means everything by leaving all out."""
     for path, value in body.metadata.items():
@@ -109,6 +119,14 @@ def to_filter(body: FilterBody) -> Filter:
         raise InvalidRequest("filter.all: cannot be given together with conditions")
     if len(msgspec.json.encode(wanted)) > LARGEST_FILTER:
         raise InvalidRequest(f"filter: must be at most {LARGEST_FILTER} bytes")
+    return wanted
+
+
+def to_wanted(body: CreateAction) -> Filter:
+    """Which timers an action is about: a redrive, if nothing else is said, about failed ones."""
+    wanted = to_filter(body.filter)
+    if body.action == "redrive" and not wanted.statuses:
+        return replace(wanted, statuses=(Status.FAILED,))
     return wanted
 
 

@@ -18,6 +18,7 @@ from duetime.errors import IllegalTransition
 from duetime.searching import Filter
 from duetime.tenancy.group import NO_DEFAULTS, Group
 from duetime.timer import Status, Timer
+from duetime.transitions import check
 
 MARGIN: Millis = 5_000  # by how much the clock of another node may be ahead
 MOST_CANDIDATES = 20
@@ -72,7 +73,7 @@ def concluded(action: Action, timers: Sequence[Timer | None], now: Millis) -> Ac
 
 def let_go(action: Action, timer: Timer, now: Millis) -> Timer:
     """What becomes of one of the batch."""
-    model.check("let go", timer)
+    check("let go", timer)
     group = _group_of(action)
     if group.caught(timer) and group.on_resume != "all" and timer.id != action.chosen:
         return model.skip(timer, now)

@@ -17,6 +17,7 @@ _PLAIN: Mapping[str, Become] = {
     "pause": model.pause,
     "resume": model.resume,
     "fire": model.fire,
+    "redrive": model.redrive,
 }
 
 

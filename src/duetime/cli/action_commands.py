@@ -42,6 +42,7 @@ def add_to(commands: Commands) -> None:
   duetime action start shift --by 1h --tag billing --execute-before 2030-01-01T00:00:00Z
   duetime action start shift --by=-30m --group mail --yes
   duetime action start update --update '{"deadline": "10m"}' --metadata customer.id=42 --yes
+  duetime action start redrive --group mail --last-error 503 --dry-run
   duetime action start delete --status completed --created-before 2029-01-01T00:00:00Z --yes
 
 On a terminal it first says how many timers match, and asks. Elsewhere it takes --yes or --dry-run.

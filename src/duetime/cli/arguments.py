@@ -45,6 +45,15 @@ def json_text(text: str) -> msgspec.Raw:
     return msgspec.Raw(content.strip())
 
 
+def told(text: str) -> Any:
+    """Who is told of a failure: a URL, or the whole of it as JSON; "none" is nobody."""
+    if text == "none":
+        return msgspec.Raw(b"null")
+    if text[:1] in {"{", "@"}:
+        return json_text(text)
+    return {"callback": {"type": "http", "url": text}}
+
+
 def metadata_pair(text: str) -> tuple[str, Any]:
     """A path into the metadata, and the value there: JSON if it is that, else a text."""
     path, equals, value = text.partition("=")

@@ -4,7 +4,7 @@ import argparse
 from typing import Any, get_args
 
 from duetime.cli import quota_flags, retry_flags
-from duetime.cli.arguments import duration, given, header
+from duetime.cli.arguments import duration, given, header, told
 from duetime.client.tenancy_types import OnResume
 from duetime.client.types import Signature
 
@@ -17,6 +17,7 @@ UNSET = (
     "response_bytes",
     "signatures",
     "credential",
+    "on_failure",
     "quotas",
     "on_resume",
 )
@@ -67,6 +68,12 @@ def add_content(parser: argparse.ArgumentParser) -> None:
     defaults.add_argument(
         "--credential", metavar="NAME", help="the credential that callbacks are sent with"
     )
+    defaults.add_argument(
+        "--on-failure",
+        type=told,
+        metavar="URL",
+        help="who gets the story when one has failed for good; or JSON, or @file",
+    )
     retry = parser.add_argument_group("their retry policy, which is replaced as a whole")
     retry_flags.add_flags(retry)
 
@@ -74,7 +81,7 @@ def add_content(parser: argparse.ArgumentParser) -> None:
 def change_from(args: argparse.Namespace) -> dict[str, Any]:
     """What was given, and nothing else."""
     names = ("title", "num_shards", "on_resume", "timeout", "retention", "response_bytes")
-    change = given(args, *names, "signatures", "credential")
+    change = given(args, *names, "signatures", "credential", "on_failure")
     if args.headers is not None:
         change["headers"] = dict(args.headers)
     if retry := retry_flags.policy_from(args):

@@ -4,7 +4,7 @@ import argparse
 from typing import Any, cast
 
 from duetime.cli import retry_flags
-from duetime.cli.arguments import duration, given, header, json_text
+from duetime.cli.arguments import duration, given, header, json_text, told
 from duetime.client.types import NewTimer
 
 
@@ -33,6 +33,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--timeout", type=duration, metavar="DURATION", help="for one attempt (default: 30s)"
     )
+    what.add_argument(
+        "--follow-response",
+        action="store_const",
+        const=True,
+        help="let the receiver's answer say whether it is done, or when to call again",
+    )
     credential = what.add_mutually_exclusive_group()
     credential.add_argument(
         "--credential", metavar="NAME", help="the credential to send it with (default: its group's)"
@@ -48,6 +54,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=duration,
         metavar="DURATION",
         help="no attempt starts later than this after the due time",
+    )
+    retry.add_argument(
+        "--on-failure",
+        type=told,
+        metavar="URL",
+        help="who gets the story when it has failed for good; or JSON, @file, or none",
     )
 
 
@@ -69,7 +81,7 @@ def _add_identity_flags(which: argparse._ArgumentGroup) -> None:
 def timer_from(args: argparse.Namespace) -> NewTimer:
     """The body of the request: what was given, and nothing else; the service has the defaults."""
     callback: dict[str, Any] = {"type": "http", "url": args.url}
-    callback |= given(args, "method", "timeout", "credential")
+    callback |= given(args, "method", "timeout", "credential", "follow_response")
     if args.no_credential:
         callback["credential"] = None
     if args.headers:
@@ -80,6 +92,7 @@ def timer_from(args: argparse.Namespace) -> NewTimer:
     timer |= given(
         args, "delay", "group", "timer_id", "name", "correlation_id", "metadata", "deadline"
     )
+    timer |= given(args, "on_failure")
     if args.at is not None:
         timer["execute_at"] = args.at
     if args.tags:

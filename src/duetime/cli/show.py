@@ -17,12 +17,17 @@ from duetime.cli.output import Screen, printable, relative
 from duetime.client.types import Attempt, Node, Outcome, Timer
 from duetime.clock import Millis
 
+_LONGEST_WHY = 60
 _STATE_COLOURS = {"alive": "green", "dead": "red"}  # the others pass
 
 
 def show_timers(screen: Screen, timers: Iterable[Timer], now: Millis) -> None:
-    """A list of timers, one line each."""
-    heads = ("ID", "STATUS", "DUE", "GROUP", "KEY", "NAME")
+    """A list of timers, one line each; with what failed and is tried again, where that is so."""
+    timers = list(timers)
+    retries = [retry_of(timer, now) for timer in timers]
+    has_retries, has_failed = any(retries), any(map(_why, timers))
+    heads = ["ID", "STATUS", "DUE", "GROUP", "KEY", "NAME"]
+    heads += ["ATTEMPT"] * has_retries + ["ERROR"] * has_failed
     rows = [
         (
             printable(timer["id"]),
@@ -31,8 +36,10 @@ def show_timers(screen: Screen, timers: Iterable[Timer], now: Millis) -> None:
             cell(timer.get("group")),
             cell(_own_key(timer)),
             cell(timer.get("name")),
+            *((cell(retry),) if has_retries else ()),
+            *((cell(_why(timer), _LONGEST_WHY),) if has_failed else ()),
         )
-        for timer in timers
+        for timer, retry in zip(timers, retries, strict=True)
     ]
     if rows:
         screen.table(heads, rows)
@@ -55,10 +62,14 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "tags": ", ".join(timer.get("tags") or ()),
         "metadata": json(timer.get("metadata")),
         "correlation": timer.get("correlation_id"),
-        "attempt": timer.get("attempt") or None,
+        "attempt": retry_of(timer, now) or timer.get("attempt") or None,
+        "occurrence": None if timer.get("occurrence") == 1 else timer.get("occurrence"),
         "next attempt": time(timer.get("next_attempt_at"), now),
         "held since": time(timer.get("held_since"), now),
         "last error": timer.get("last_error"),
+        "on failure": _told(timer),
+        "told by": timer.get("on_failure_timer"),
+        "tells of": timer.get("tells_of"),
         "response": shortened(_response(timer.get("outcome")), LONGEST_LINE),
         "created": time(timer.get("created_at"), now),
         "version": timer.get("version"),
@@ -66,12 +77,25 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
     show_lines(screen, lines)
 
 
+def retry_of(timer: Timer, now: Millis) -> str | None:
+    """Which attempt a timer waits for that has failed before: "3 of 8, next in 4m"."""
+    failures, most = timer.get("failures"), timer.get("max_attempts")
+    if timer["status"] != "pending" or not isinstance(failures, int) or failures < 1:
+        return None
+    return f"{failures + 1} of {most}, next {relative(timer.get('next_attempt_at'), now)}"
+
+
 def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
-    """The execution log, one line for each attempt; with the answers where any were kept."""
+    """The execution log, one line for each attempt; with the answers where any were kept.
+
+    And with the occurrence, where there is more than one: their attempts have the same numbers.
+    """
     attempts = list(attempts)
     has_responses = any(attempt.get("response") for attempt in attempts)
+    has_occurrences = len({attempt.get("occurrence") for attempt in attempts}) > 1
     rows = [
         (
+            *((cell(attempt.get("occurrence")),) if has_occurrences else ()),
             str(attempt["attempt"]),
             relative(attempt.get("started_at"), now),
             screen.colour("green" if attempt["kind"] == "ok" else "red", cell(attempt["kind"])),
@@ -85,7 +109,8 @@ def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> N
     ]
     if rows:
         last = ("RESPONSE", "ERROR") if has_responses else ("ERROR",)
-        screen.table(("ATTEMPT", "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", *last), rows)
+        first = ("OCCURRENCE", "ATTEMPT") if has_occurrences else ("ATTEMPT",)
+        screen.table((*first, "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", *last), rows)
     else:
         screen.line("No attempts yet.")
 
@@ -117,11 +142,26 @@ def _own_key(timer: Timer) -> str | None:
     return None if key == timer["id"] else key
 
 
+def _why(timer: Timer) -> str | None:
+    """What a failed timer failed of."""
+    return timer.get("last_error") if timer["status"] == "failed" else None
+
+
 def _callback(timer: Timer) -> str | None:
-    config: dict[str, Any] = dict(timer.get("callback_config") or {})
+    return _where(timer.get("callback_config")) or timer.get("callback_type")
+
+
+def _told(timer: Timer) -> str | None:
+    """Who is told when it has failed."""
+    told: Any = timer.get("on_failure")
+    return _where(told.get("callback")) if isinstance(told, dict) else None
+
+
+def _where(callback: Any) -> str | None:
+    config: dict[str, Any] = dict(callback or {})
     if "url" in config:
         return f"{config.get('method', 'POST')} {config['url']}"
-    return config.get("topic") or timer.get("callback_type")
+    return config.get("topic")
 
 
 def _response(outcome: Outcome | Attempt | None) -> str:

@@ -103,6 +103,7 @@ def show_group(screen: Screen, group: Row, now: Millis) -> None:
         else None,
         "signatures": json(group.get("signatures")),
         "credential": group.get("credential"),
+        "on failure": json(group.get("on_failure")),
     }
     show_lines(
         screen, about | _quota_lines(group) | {"created": time(group.get("created_at"), now)}

@@ -1,4 +1,4 @@
-"""The commands about timers: create, get, list, cancel, fire, pause, resume, attempts, watch."""
+"""The commands about timers: create, get, list, cancel, fire, pause, resume, redrive, and so on."""
 
 import argparse
 from collections.abc import Callable
@@ -55,6 +55,7 @@ def add_to(commands: Commands) -> None:
         ("fire", "Make a timer due now"),
         ("pause", "Hold a timer back until it is resumed"),
         ("resume", "Let a paused timer go on"),
+        ("redrive", "Try a failed timer again; many: duetime action start redrive"),
         ("attempts", "Show a timer's execution log"),
     ):
         run = {"get": _get, "cancel": _cancel, "attempts": _attempts}.get(verb, _act(verb))

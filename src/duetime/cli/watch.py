@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from duetime.cli.exits import Exit
 from duetime.cli.output import Screen, printable, relative
-from duetime.cli.show import show_timers
+from duetime.cli.show import retry_of, show_timers
 from duetime.client import Client, ServiceError, ServiceUnreachable
 from duetime.client.types import Filters, Timer
 from duetime.clock import SystemClock, to_rfc3339
@@ -61,7 +61,9 @@ def _change(screen: Screen, timer: Timer) -> str:
     now = SystemClock().now()
     text = f"{to_rfc3339(now)}  {screen.status(timer['status'])}"
     if timer["status"] not in FINISHED:
-        text += f"  due {relative(timer.get('execute_at'), now)}"
+        retry = retry_of(timer, now)
+        due = f"due {relative(timer.get('execute_at'), now)}"
+        text += f"  attempt {retry}" if retry else f"  {due}"
     if error := timer.get("last_error"):
         text += f"  {printable(error)}"
     return text

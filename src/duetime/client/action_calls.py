@@ -26,6 +26,12 @@ def start_action(
     return Call("POST", "/timers/actions", body, headers=headers, needs="id")
 
 
+def redrive_all(which: TimerFilter, idempotency_key: str | None, *, dry_run: bool) -> Call[Action]:
+    body = {"filter": which, "dry_run": dry_run}
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    return Call("POST", "/timers/redrive", body, headers=headers, needs="id")
+
+
 def actions() -> Call[Actions]:
     return Call("GET", "/actions", needs="actions", needs_type=list)
 

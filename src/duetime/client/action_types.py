@@ -4,7 +4,7 @@ from typing import Any, Literal, Required, TypedDict
 
 from duetime.client.types import Status
 
-ActionName = Literal["cancel", "pause", "resume", "fire", "shift", "update", "delete"]
+ActionName = Literal["cancel", "pause", "resume", "fire", "redrive", "shift", "update", "delete"]
 
 
 class TimerFilter(TypedDict, total=False):

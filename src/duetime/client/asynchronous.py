@@ -125,6 +125,10 @@ class AsyncClient(AsyncAdministration):
     async def resume(self, id_: str) -> Timer:
         return await self.send(calls.act(id_, "resume"))
 
+    async def redrive(self, id_: str) -> Timer:
+        """Try a timer again that has failed, now and by the whole of its retry policy."""
+        return await self.send(calls.act(id_, "redrive"))
+
     async def attempts(self, id_: str) -> Attempts:
         """The execution log of a timer."""
         return await self.send(calls.attempts(id_))

@@ -120,6 +120,10 @@ class Client(Administration):
     def resume(self, id_: str) -> Timer:
         return self.send(calls.act(id_, "resume"))
 
+    def redrive(self, id_: str) -> Timer:
+        """Try a timer again that has failed, now and by the whole of its retry policy."""
+        return self.send(calls.act(id_, "redrive"))
+
     def attempts(self, id_: str) -> Attempts:
         """The execution log of a timer."""
         return self.send(calls.attempts(id_))

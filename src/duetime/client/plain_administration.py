@@ -188,6 +188,12 @@ class Administration(ABC):
             )
         )
 
+    def redrive_all(
+        self, which: TimerFilter, *, dry_run: bool = False, idempotency_key: str | None = None
+    ) -> Action:
+        """Try all failed timers that match again; ``get_action`` tells how far it is."""
+        return self.send(action_calls.redrive_all(which, idempotency_key, dry_run=dry_run))
+
     def actions(self) -> Actions:
         return self.send(action_calls.actions())
 

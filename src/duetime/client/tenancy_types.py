@@ -2,7 +2,7 @@
 
 from typing import Literal, Required, TypedDict
 
-from duetime.client.types import RetryPolicy, Signature
+from duetime.client.types import OnFailure, RetryPolicy, Signature
 
 Role = Literal["admin", "write", "read", "read_without_payloads"]
 OnResume = Literal["all", "latest", "none"]
@@ -108,6 +108,7 @@ class GroupChange(TypedDict, total=False):
     response_bytes: int | None
     signatures: list[Signature] | None
     credential: str | None
+    on_failure: OnFailure | None
     quotas: Quotas | None
     on_resume: OnResume | None
 
@@ -135,6 +136,7 @@ class Group(TypedDict, total=False):
     response_bytes: int
     signatures: list[Signature]
     credential: str | None
+    on_failure: OnFailure | None
     quotas: Quotas
     created_at: str
     updated_at: str

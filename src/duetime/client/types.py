@@ -21,6 +21,7 @@ class HttpCallback(TypedDict, total=False):
     payload: Any
     timeout: str
     credential: str | None
+    follow_response: bool
 
 
 class NatsCallback(TypedDict, total=False):
@@ -45,6 +46,13 @@ class RetryPolicy(TypedDict, total=False):
     jitter: float
 
 
+class OnFailure(TypedDict, total=False):
+    """Who is told when a timer has failed for good: a callback without a payload."""
+
+    callback: Required[HttpCallback | NatsCallback]
+    retry_policy: RetryPolicy | None
+
+
 class _Fields(TypedDict, total=False):
     execute_at: str
     delay: str
@@ -55,6 +63,7 @@ class _Fields(TypedDict, total=False):
     correlation_id: str
     retry_policy: RetryPolicy
     deadline: str | None
+    on_failure: OnFailure | None
 
 
 class TimerChange(_Fields, total=False):
@@ -95,6 +104,9 @@ class Timer(TypedDict, total=False):
     timer_id: str
     version: int
     attempt: int
+    failures: int
+    max_attempts: int
+    occurrence: int
     name: str | None
     tags: list[str]
     created_at: str
@@ -112,6 +124,10 @@ class Timer(TypedDict, total=False):
     signatures: list[Signature]
     last_error: str | None
     outcome: Outcome | None
+    outcome_kind: str | None
+    on_failure: OnFailure | None
+    on_failure_timer: str | None
+    tells_of: str | None
     next_attempt_at: str | None
     held_since: str | None
 

@@ -45,6 +45,7 @@ class Response(NamedTuple):
     status: int
     headers: list[tuple[bytes, bytes]]
     excerpt: Excerpt | None = None  # of the body, where one was asked for
+    is_whole: bool = True  # the body was read to its end
 
     def header(self, name: bytes) -> str | None:
         """The value of a header, by its name in lower case."""
@@ -173,16 +174,16 @@ class Answers:
         else:
             self._headers = []
 
-    def _complete(self, *, can_go_on: bool) -> None:
+    def _complete(self, *, can_go_on: bool, is_whole: bool = True) -> None:
         if not self.answer.done():
             self.can_go_on = can_go_on
             status = self._parser.get_status_code()
-            self.answer.set_result(Response(status, self._headers, self._excerpt))
+            self.answer.set_result(Response(status, self._headers, self._excerpt, is_whole))
 
     def _stop_reading(self, problem: str) -> None:
         """Take the answer for what it is so far: its status alone decides."""
         if self._has_head:
-            self._complete(can_go_on=False)
+            self._complete(can_go_on=False, is_whole=False)
         else:
             self.fail(NotHttp(problem))
 

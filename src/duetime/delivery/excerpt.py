@@ -24,10 +24,27 @@ class Excerpt:
         self._most = most
         self._kept = bytearray()
 
-    def add(self, piece: bytes) -> None:
+    def add(self, piece: bytes | bytearray) -> None:
         room = self._most - len(self._kept)
         if room > 0:
             self._kept += piece if len(piece) <= room else piece[:room]
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether there may have been more."""
+        return len(self._kept) >= self._most
+
+    def body(self) -> bytes:
+        """What was kept."""
+        return bytes(self._kept)
+
+    def first(self, most: int) -> "Excerpt | None":
+        """The same of fewer bytes; None: of none."""
+        if most <= 0:
+            return None
+        shorter = Excerpt(min(most, self._most))
+        shorter.add(self._kept)
+        return shorter
 
     def text(self) -> str:
         """What was kept, read as UTF-8; what is none, and controls, are replaced.

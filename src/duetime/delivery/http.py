@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
-from duetime.delivery import headers, outcomes
+from duetime.delivery import following, headers, outcomes
 from duetime.delivery.answers import NoAnswer, NothingCame, Response, Unfinished
 from duetime.delivery.client_certificate import ClientCertificate
 from duetime.delivery.connection import Connection
@@ -181,12 +181,21 @@ class HttpSender:
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
         fields |= shown.headers
         head = headers.written(callback.method, url.path, url.host, fields)
-        keep = timer.spec.response_bytes
+        keep = following.MOST_BYTES if callback.follow_response else timer.spec.response_bytes
         request = _Request(url, head, callback, keep, started, shown.certificate)
         response = await self._try_addresses(request, is_mine)
         if isinstance(response, Outcome):
             return response
-        return outcomes.answered(response, url.parsed, self._clock, self._since(started))
+        since = self._since(started)
+        if callback.follow_response:
+            return self._followed(response, timer.spec.response_bytes, url.parsed, since)
+        return outcomes.answered(response, url.parsed, self._clock, since)
+
+    def _followed(self, response: Response, keep: int, url: Url, since: Millis) -> Outcome:
+        """The outcome of an answer whose body is asked what is to be done."""
+        body, response = response, outcomes.shortened(response, keep)
+        outcome = outcomes.answered(response, url, self._clock, since)
+        return outcomes.followed(outcome, body, self._clock.now()) if outcome.ok else outcome
 
     async def _deliver_with_credential(
         self,

@@ -10,9 +10,11 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
+from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis, from_datetime
+from duetime.delivery import following
 from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
 from duetime.delivery.egress import Egress
 from duetime.delivery.opening import TlsFailed
@@ -68,6 +70,24 @@ def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> O
         retry_at=retry_at(response.header(b"retry-after"), clock.now()) if retryable else None,
         response=text,
     )
+
+
+def shortened(response: Response, keep: int) -> Response:
+    """An answer of whose body no more is kept than was asked for, though more had to be read."""
+    excerpt = response.excerpt
+    return response._replace(excerpt=None if excerpt is None else excerpt.first(keep))
+
+
+def followed(outcome: Outcome, response: Response, now: Millis) -> Outcome:
+    """The outcome of a success, by what the answer's body asks for."""
+    excerpt = response.excerpt
+    if not response.is_whole or (excerpt is not None and excerpt.is_full):
+        wish = following.CUT_OFF
+    else:
+        wish = following.read(b"" if excerpt is None else excerpt.body(), now)
+    if wish.error is None:
+        return outcome if wish.again_at is None else replace(outcome, again_at=wish.again_at)
+    return replace(outcome, kind=Kind.HTTP, error=wish.error, retryable=wish.retryable)
 
 
 def timed_out(timeout: Millis, *, has_begun: bool = False) -> Outcome:

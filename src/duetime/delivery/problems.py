@@ -34,6 +34,7 @@ def problem_of(callback: HttpCallback) -> str | None:
         or _problem_of_method(callback)
         or _problem_of_headers(callback)
         or _problem_of_timeout(callback)
+        or _problem_of_following(callback)
     )
 
 
@@ -81,3 +82,9 @@ def _problem_of_timeout(callback: HttpCallback) -> str | None:
     if SHORTEST_TIMEOUT <= callback.timeout <= LONGEST_TIMEOUT:
         return None
     return "callback.timeout: must be between 1ms and 10m"
+
+
+def _problem_of_following(callback: HttpCallback) -> str | None:
+    if callback.follow_response and callback.method == "HEAD":
+        return "callback.follow_response: the answer to a HEAD request has no body; use another"
+    return None

@@ -28,6 +28,7 @@ from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
+from duetime.failures import Failures
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.stores import News, Store
 from duetime.tenancy.meter import Meter
@@ -73,6 +74,7 @@ class Engine:
         self._telling = Loop("herald", clock, trouble)
         self._cleaning = Loop("janitor", clock, trouble)
         self.agenda = Agenda()
+        self.failures = Failures()
         holds = Holds(rules)
         self.targets = Targets(
             per_target=target_concurrency,
@@ -124,6 +126,7 @@ class Engine:
             departures=self.departures,
             claim_for=claim_for,
             holds=holds,
+            failures=self.failures,
         )
         self.herald = Herald(store, wake=self._telling.wake)
         self.reader = Reader(

@@ -158,6 +158,7 @@ class Committer:
             new = model.release(claim.timer, now, was_sent=True)
         else:
             new = model.finish(claim.timer, outcome, now, random.random())  # noqa: S311 - jitter
+            outcome = new.progress.outcome or outcome  # it may have been asked for too much
         return Change(
             claim.timer, new, attempt=model.attempt_record(claim.timer, new, outcome, now)
         )

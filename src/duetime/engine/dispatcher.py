@@ -17,6 +17,7 @@ from duetime.engine.departures import Departures
 from duetime.engine.holds import Holds
 from duetime.engine.members import Members
 from duetime.engine.targets import Targets, name_of
+from duetime.failures import Failures
 from duetime.stores import Change, Store
 from duetime.timer import Kind, Outcome, Status, Timer
 
@@ -43,6 +44,7 @@ class Dispatcher:
         departures: Departures,
         claim_for: Millis,
         holds: Holds,
+        failures: Failures,
     ) -> None:
         self._node = node
         self._store = store
@@ -55,6 +57,7 @@ class Dispatcher:
         self._departures = departures
         self._claim_for = claim_for
         self._holds = holds
+        self._failures = failures
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
 
@@ -72,6 +75,9 @@ class Dispatcher:
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
         for timer in self._agenda.take(now, LARGEST - len(begun)):
+            if timer.status is Status.FAILED:
+                self._failures.add(timer)
+                continue
             if (hold_for := self._holds.hold_for(timer)) is not None:
                 held.append(_holding(timer, now, hold_for))
                 continue
@@ -114,6 +120,8 @@ class Dispatcher:
                 self._departures.depart(name, claim)
             else:
                 self._targets.leave(name, timer)
+                if is_ours and claim.timer.status is Status.FAILED:
+                    self._agenda.put(claim.timer, now)  # if somebody is to be told of it
 
     def _starting(self, timer: Timer, now: Millis) -> Change:
         if (hold_for := self._holds.hold_for(timer)) is not None:
@@ -140,13 +148,15 @@ class Dispatcher:
     def is_in_hand(self, id_: str, version: int) -> bool:
         """Tell whether a timer is past the agenda here, so that it need not be read again.
 
-        Its claim is held, or being written, or may have landed unheard; or it waits for a place.
+        Its claim is held, or being written, or may have landed unheard; or it waits for a place, or
+        to be told of.
         """
         return (
             self._committer.holds(id_)
             or id_ in self._claiming
             or id_ in self._doubtful
             or self._targets.is_waiting(id_, version)
+            or self._failures.has(id_, version)
         )
 
     async def stop(self) -> None:

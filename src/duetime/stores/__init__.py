@@ -219,9 +219,9 @@ class Store(Protocol):
     ) -> list[Waking]:
         """The timers of these shards with a wake_at at or before ``before``, oldest first.
 
-        In the order of (wake_at, id), behind ``after``. Pending ones are to be started;
-        executing ones have a claim that runs out then. The timers themselves are read by ``get``,
-        and may have changed by then.
+        In the order of (wake_at, id), behind ``after``, whatever their status. Pending ones are to
+        be started; executing ones have a claim that runs out then; of failed ones, somebody is
+        still to be told. The timers themselves are read by ``get``, and may have changed by then.
         """
 
     async def remove(self, timers: Sequence[Timer]) -> list[bool]:
@@ -274,6 +274,7 @@ class Store(Protocol):
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers last changed before then, with their attempts; how many.
 
+        Only such as nobody has to look at any more (``timer.is_over``): never one with a wake_at.
         Those with a retention of their own (``spec.retention``) are left to ``drop_outlived``.
         ``limit`` bounds every answer, and one that reaches it says that there may be more to do at
         once. A store whose engine drops them by itself, since it was opened with a retention, has

@@ -15,7 +15,7 @@ from duetime.stores import Change, Count, Due, Insert, Key, News, Page, Query, R
 from duetime.stores.base import BaseStore
 from duetime.stores.matching import matches
 from duetime.stores.traits import Traits
-from duetime.timer import FINISHED, Attempt, Event, Timer
+from duetime.timer import Attempt, Event, Timer
 
 TRAITS = Traits(engine="memory", nodes="one process", passes_news=True)
 
@@ -195,7 +195,7 @@ class MemoryStore(BaseStore):
         done = [
             timer
             for timer in self._timers.values()
-            if timer.status in FINISHED
+            if timer.is_over
             and timer.spec.retention is None
             and timer.updated_at < before
             and timer.shard in shards

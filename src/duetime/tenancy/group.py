@@ -7,7 +7,7 @@ import msgspec
 from duetime.clock import Millis
 from duetime.retry import RetryPolicy
 from duetime.tenancy.quotas import UNLIMITED, Quotas
-from duetime.timer import USUAL_SIGNATURES, Signature, Status, Timer
+from duetime.timer import USUAL_SIGNATURES, OnFailure, Signature, Status, Timer
 
 KIND = "group"
 
@@ -27,6 +27,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     response_bytes: int = 0  # of each answer, that are kept
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
     credential: str | None = None
+    on_failure: OnFailure | None = None
 
 
 NO_DEFAULTS = Defaults()

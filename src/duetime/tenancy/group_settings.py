@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from duetime.clock import Millis
 from duetime.delivery import Sender
-from duetime.drafts import to_retry_policy
+from duetime.drafts import to_on_failure, to_retry_policy
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest
 from duetime.requests import SHORTEST_RETENTION, to_millis
@@ -25,6 +25,9 @@ def changed(old: Group, body: PutGroup, now: Millis, sender: Sender) -> Group:
     if body.quotas is not UNSET:
         changes["quotas"] = changed_quotas(old.quotas, body.quotas)
     defaults = _changed_defaults(old.defaults, body)
+    if body.on_failure is not UNSET:
+        told = None if body.on_failure is None else to_on_failure(body.on_failure, sender)
+        defaults = replace(defaults, on_failure=told)
     _check(defaults, sender)
     return replace(old, defaults=defaults, **changes)
 

@@ -89,11 +89,11 @@ class Groups:
         The timer is refused if it may not make it. Who has looked just now need not look again.
         """
         caller.check_group(name)
-        if name == DEFAULT_GROUP or await self._is_kept(caller, name):
+        if name == DEFAULT_GROUP or await self.is_kept(caller, name):
             return None
         if look:
             await self._rules.look()
-            if await self._is_kept(caller, name):
+            if await self.is_kept(caller, name):
                 return None
         if not self._are_made_by_timers:
             raise InvalidRequest(f"group: there is no group '{name}'; create it first")
@@ -300,15 +300,15 @@ class Groups:
         """Wait until every node knows of all that was changed here; False: that takes too long."""
         return await Watch(self._store, self._clock).until_all_obey(self._rules.revision)
 
-    # Inside -----------------------------------------------------------------------------------
-
-    async def _is_kept(self, caller: Caller, name: str) -> bool:
+    async def is_kept(self, caller: Caller, name: str) -> bool:
         """Tell whether a group is there for a timer; nobody deletes it who was about to."""
         while group := self._rules.group(caller.tenant, name):
             if group.leaving_since is None:
                 return True
             await self.unmark(caller, name, group.leaving_since)
         return False
+
+    # Inside -----------------------------------------------------------------------------------
 
     async def _change_marked(
         self, caller: Caller, name: str, mark: Millis, **changes: Millis | None

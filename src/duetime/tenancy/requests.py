@@ -12,6 +12,7 @@ from duetime.requests import (
     Duration,
     GroupName,
     Headers,
+    OnFailureBody,
     RetryPolicyBody,
     Text,
     Time,
@@ -211,6 +212,10 @@ _Signatures: TypeAlias = Annotated[
         "(`X-Timer-Signature`).",
     ),
 ]
+_OnFailure: TypeAlias = Annotated[
+    OnFailureBody,
+    Meta(description="Who is told when a timer has failed for good; null: nobody."),
+]
 _Rule: TypeAlias = Annotated[
     OnResume,
     Meta(
@@ -246,6 +251,7 @@ class PutGroup(Body):
     response_bytes: _ResponseBytes | UnsetType | None = UNSET
     signatures: _Signatures | UnsetType | None = UNSET
     credential: _Credential | UnsetType | None = UNSET
+    on_failure: _OnFailure | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
     on_resume: _Rule | UnsetType | None = UNSET
 

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from duetime import ids, model
 from duetime.stores import Change, Count, Insert, Query
 from duetime.stores.cassandra import reads, writes
-from duetime.timer import HttpCallback, Kind, Outcome, Progress, Status
+from duetime.stores.cassandra.rows import ATTEMPT, KEY, TRUTH
+from duetime.timer import HttpCallback, Kind, OnFailure, Outcome, Progress, Status
 from tests.factories import (
     NOW,
     claimed,
@@ -276,3 +277,21 @@ async def test_what_ends_while_it_is_listed_does_not_end_the_list(cassandra, mon
     assert await cassandra.scan(None, limit) == timers[6:]
     page = await cassandra.search(Query(tenant="default", descending=False, limit=limit))
     assert page.timers == timers[6:]
+
+
+async def test_a_failure_that_is_still_to_be_told_does_not_end(cassandra_url, open_store, somebody):
+    """Its rows have no time to live, with its log; they get one when it sleeps."""
+    store = await open_store(cassandra_url, retention=DAY)
+    told = OnFailure(callback=HttpCallback(url="https://told.example/"))
+    timer = make_timer(spec=make_spec(on_failure=told))
+    await insert(store, timer)
+    claim = claimed(timer)
+    failed = model.finish(claim, Outcome(kind=Kind.HTTP, status_code=404), NOW, 0.5)
+    changes = [Change(timer, claim), Change(claim, failed, make_attempt(claim))]
+    assert all(await store.apply(changes))
+    assert set(lifetimes(somebody, timer).values()) == {None}
+    asleep = model.tell(failed, NOW + 1, "story")
+    assert await store.apply([Change(failed, asleep)]) == [True]
+    assert await store.get([timer.id]) == [asleep]
+    lives = lifetimes(somebody, timer)
+    assert {lives[kind] for kind in (TRUTH, KEY, ATTEMPT)} == {DAY // 1000}

@@ -7,11 +7,12 @@ from duetime import ids, model
 from duetime.stores import Change, Insert, Query
 from duetime.stores.dynamodb import items
 from duetime.stores.dynamodb.errors import Refused
-from duetime.timer import Status
+from duetime.timer import HttpCallback, OnFailure, Status
 from tests.factories import NOW, insert, key_of, make_attempt, make_timer
 from tests.servers.dynamodb import ask
 from tests.stores.dynamodb.conftest import RETENTION
 from tests.stores.dynamodb.made import HEAVY, everything, expiries, fired, timer_of
+from tests.stores.dynamodb.sweeping import swept
 
 DROPPED_AT = (NOW + 50 + RETENTION) // 1000 + 1
 LATER = DROPPED_AT + 7 * 86_400  # what lies beside the timer
@@ -186,3 +187,20 @@ async def test_who_has_the_key_since_is_not_dropped_with_the_one_before(dynamodb
     stale = {**item, "m": {"S": "of another timer"}}
     assert not await dynamodb._removals.drop(stale)
     assert await dynamodb.get([old.id]) == [old]
+
+
+async def test_a_failure_that_is_still_to_be_told_is_not_dropped(dropping, dynamodb_url):
+    """Nothing of it says when to go, also if a sweep comes by, until it sleeps."""
+    told = OnFailure(callback=HttpCallback(url="https://told.example/"))
+    timer = timer_of(HEAVY, has_key=True)
+    timer = replace(timer, spec=replace(timer.spec, on_failure=told))
+    await insert(dropping, timer)
+    failed = model.expire(timer, NOW)
+    assert await dropping.apply([Change(timer, failed)]) == [True]
+    assert await expiries(dynamodb_url) == [None] * 3
+    await swept(dropping)
+    assert await expiries(dynamodb_url) == [None] * 3
+    asleep = model.tell(failed, NOW + 50, "story")
+    assert await dropping.apply([Change(failed, asleep)]) == [True]
+    assert await expiries(dynamodb_url) == [DROPPED_AT, LATER, LATER]
+    assert await dropping.get([timer.id]) == [asleep]

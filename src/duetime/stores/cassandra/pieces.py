@@ -106,7 +106,7 @@ class Insertion:
         yield cql.NEW_KEY, (lives, timer.id, shard, self._key)
         if timer.wake_at is not None:
             yield _waking(timer, timer.wake_at, ground)
-        if timer.status in ENDED and kept_for(timer, self._retention) is None:
+        if timer.is_over and kept_for(timer, self._retention) is None:
             yield _finished(timer, shard)
         yield from _events(self._insert.events, shard)
 
@@ -142,7 +142,7 @@ class Revision:
         old, new = self._change.old, self._change.new
         if new.spec is not old.spec:
             return True
-        lives_otherwise = (old.status in ENDED) != (new.status in ENDED)
+        lives_otherwise = old.is_over != new.is_over
         return lives_otherwise and kept_for(new, self._retention) is not None
 
     def steps(self, ground: Ground) -> Iterator[Step]:
@@ -155,10 +155,10 @@ class Revision:
         else:
             yield cql.MOVE, (new.version, state_of(new), shard, new.id, old.version)
         yield from self._due_steps(ground)
-        is_kept = new.status in ENDED and kept_for(new, self._retention) is None
+        is_kept = new.is_over and kept_for(new, self._retention) is None
         if is_kept:
             yield _finished(new, shard)
-        if old.status in ENDED and not (is_kept and old.updated_at == new.updated_at):
+        if old.is_over and not (is_kept and old.updated_at == new.updated_at):
             yield cql.DELETE, (shard, FINISHED, old.updated_at, old.id, 0)
         for number, body in self._log:
             yield cql.BODY, (lives, body, shard, ATTEMPT, 0, new.id, number)
@@ -292,7 +292,7 @@ def kept_for(timer: Timer, retention: Millis | None) -> Millis | None:
 
 def seconds_of(timer: Timer, retention: Millis | None) -> int:
     """For how long the rows of a timer live; 0 is for ever."""
-    return time_to_live(kept_for(timer, retention)) if timer.status in ENDED else 0
+    return time_to_live(kept_for(timer, retention)) if timer.is_over else 0
 
 
 def time_to_live(millis: Millis | None) -> int:

@@ -98,7 +98,7 @@ class Writes:
         # One that is under way has no line yet; it gets one by this change, if at all.
         tried = progress.attempt - (change.old.status is Status.EXECUTING)
         is_first = progress.occurrence == 1 and tried <= 0
-        ends = change.new.status in ENDED and kept_for(change.new, self._retention) is not None
+        ends = change.new.is_over and kept_for(change.new, self._retention) is not None
         return ends and not is_first
 
     async def _logs(self, timers: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
@@ -128,7 +128,11 @@ class Writes:
     async def purge(self, shards: Collection[int], before: Millis, limit: int) -> int:
         """Drop finished timers that no time to live ends; how many."""
         timers = await self._reads.ended(shards, before, limit)
-        gone = [timer for timer in timers if timer.status in ENDED and timer.updated_at < before]
+        gone = [
+            timer
+            for timer in timers
+            if timer.status in ENDED and timer.wake_at is None and timer.updated_at < before
+        ]
         dropped = await self._lanes.write([(timer.shard, Removal(timer)) for timer in gone])
         return sum(dropped)
 

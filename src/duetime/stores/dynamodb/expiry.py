@@ -18,7 +18,7 @@ from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item
 from duetime.stores.dynamodb.items import integer
 from duetime.stores.dynamodb.keys import Place
-from duetime.timer import FINISHED, Attempt, Timer
+from duetime.timer import Attempt, Timer
 
 _SECOND = 1000
 # Nobody knows what is dropped first of what is past its time. A timer without its content is of no
@@ -42,7 +42,7 @@ class Expiry:
 
     def attribute(self, timer: Timer) -> Item:
         """What the item of a timer says of its end."""
-        if timer.status not in FINISHED or not self._is_dropped(timer):
+        if not timer.is_over or not self._is_dropped(timer):
             return {}
         return {"x": self.at(timer.updated_at, timer.spec.retention)}
 
@@ -75,18 +75,14 @@ class Expiry:
         Also without a retention: there may have been one when they finished.
         """
         revived = [
-            change.new
-            for change in changes
-            if change.old.status in FINISHED and change.new.status not in FINISHED
+            change.new for change in changes if change.old.is_over and not change.new.is_over
         ]
         kept = (item for timer in revived for item in beside.all_of(timer))
         await beside.keep(self._calls, kept, self._width)
 
     async def end(self, timers: Iterable[Timer]) -> None:
         """After these were written: let what lies beside finished timers be dropped like them."""
-        finished = [
-            timer for timer in timers if timer.status in FINISHED and self._is_dropped(timer)
-        ]
+        finished = [timer for timer in timers if timer.is_over and self._is_dropped(timer)]
         await self.begin(finished)
         ended = [(Place.of(item), timer) for timer in finished for item in beside.all_of(timer)]
         await each(ended, self._end, self._width)

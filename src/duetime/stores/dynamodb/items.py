@@ -167,9 +167,9 @@ def is_timer(item: Item) -> bool:
     return "r" in item
 
 
-def is_finished(item: Item) -> bool:
-    """Whether the timer of an item has come to its end."""
-    return item["s"] in FINISHED_VALUES.values()
+def is_over(item: Item) -> bool:
+    """Whether the timer of an item has come to its end, and nobody looks at it any more."""
+    return item["s"] in FINISHED_VALUES.values() and "w" not in item
 
 
 def parts_of(item: Item) -> list[keys.Place]:
@@ -285,3 +285,5 @@ def integer(value: int) -> dict[str, Any]:
 
 # The statuses of finished timers, as the values of an expression.
 FINISHED_VALUES: Item = {f":{status.value}": text(status.value) for status in FINISHED}
+# And those that are asleep as well: of one that has failed, somebody may still have to be told.
+IS_OVER = f"(s IN ({', '.join(FINISHED_VALUES)}) AND attribute_not_exists(w))"

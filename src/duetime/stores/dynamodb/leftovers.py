@@ -25,7 +25,7 @@ from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls, Item, Verdict
 from duetime.stores.dynamodb.expiry import Expiry
-from duetime.stores.dynamodb.items import FINISHED_VALUES, text
+from duetime.stores.dynamodb.items import FINISHED_VALUES, IS_OVER, text
 from duetime.stores.dynamodb.keys import Place
 from duetime.stores.dynamodb.timers import Timers
 
@@ -35,7 +35,7 @@ OLD: Millis = 86_400_000
 # What a Scan must be asked for; it finds some others as well, which is_one tells apart.
 FILTER: dict[str, Any] = {
     "FilterExpression": (
-        f"attribute_not_exists(x) AND (s IN ({', '.join(FINISHED_VALUES)}) "
+        f"attribute_not_exists(x) AND ({IS_OVER} "
         "OR attribute_exists(k) OR begins_with(sk, :a) OR begins_with(sk, :s))"
     ),
     "ExpressionAttributeValues": {**FINISHED_VALUES, ":a": text("a"), ":s": text("s")},
@@ -68,7 +68,7 @@ class Leftovers:
         write that is refused is paid for too.
         """
         timers = (item if items.is_timer(item) else owners.get(_owner_of(item)) for item in few)
-        ended = {items.id_of(item): item for item in timers if item and items.is_finished(item)}
+        ended = {items.id_of(item): item for item in timers if item and items.is_over(item)}
         undated = [item for id_, item in ended.items() if "x" not in owners.get(id_, item)]
         await each(undated, partial(self._date_timer, owners, now), len(few))
         return sum(await each(few, partial(self._tidy, owners, now), len(few)))

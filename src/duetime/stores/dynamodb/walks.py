@@ -11,7 +11,7 @@ from duetime.stores import Count, Page, Query
 from duetime.stores.dynamodb import items, keys
 from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls
-from duetime.stores.dynamodb.items import FINISHED_VALUES, text
+from duetime.stores.dynamodb.items import FINISHED_VALUES, IS_OVER, text
 from duetime.stores.dynamodb.pages import looks, pages
 from duetime.stores.dynamodb.removals import Removals
 from duetime.stores.dynamodb.shards import Shards
@@ -115,7 +115,7 @@ class Walks:
                 None,
                 KeyConditionExpression="pk = :pk",
                 # Those with a retention of their own have been told when to go.
-                FilterExpression=f"s IN ({', '.join(FINISHED_VALUES)}) AND attribute_not_exists(t)",
+                FilterExpression=f"{IS_OVER} AND attribute_not_exists(t)",
                 ExpressionAttributeValues={
                     ":pk": text(keys.partition_of(shard)),
                     **FINISHED_VALUES,

@@ -17,7 +17,8 @@ from duetime.stores.mongodb.graves import Graves
 from duetime.stores.mongodb.transaction import in_transaction
 from duetime.timer import FINISHED
 
-_FINISHED: Document = {"status": {"$in": [status.value for status in FINISHED]}}
+# Also asleep: of one that has failed, somebody may still have to be told.
+_OVER: Document = {"status": {"$in": [status.value for status in FINISHED]}, "wake_at": None}
 _NO_LOG = {"has_log": {"$ne": True}}  # beside it
 
 
@@ -74,9 +75,9 @@ class Purging:
 
 def usual(before: Millis) -> Document:
     """Those who finished before then, and have no retention of their own."""
-    return _FINISHED | {"drop_at": None, "updated_at": {"$lt": before}}
+    return _OVER | {"drop_at": None, "updated_at": {"$lt": before}}
 
 
 def outlived(now: Millis) -> Document:
     """Those who have one, which is over."""
-    return _FINISHED | {"drop_at": {"$lte": now}}
+    return _OVER | {"drop_at": {"$lte": now}}

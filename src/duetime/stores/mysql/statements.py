@@ -13,7 +13,7 @@ from duetime.stores.mysql.literals import (
     text_or_null,
     uuid,
 )
-from duetime.timer import FINISHED, Attempt, Event, Timer
+from duetime.timer import Attempt, Event, Timer
 
 TIMER = (
     *("id", "tenant", "`group`", "timer_id", "execute_at", "created_at", "fingerprint"),
@@ -50,7 +50,7 @@ def timer_row(timer: Timer) -> bytes:
 
 def state_row(timer: Timer) -> bytes:
     """How far it has come. Who has a retention of its own is not found by when it finished."""
-    is_kept_as_usual = timer.status in FINISHED and timer.spec.retention is None
+    is_kept_as_usual = timer.is_over and timer.spec.retention is None
     finished_at = timer.updated_at if is_kept_as_usual else None
     return (
         f"({uuid(timer.id)},{number_or_null(timer.wake_at)},{timer.updated_at},"

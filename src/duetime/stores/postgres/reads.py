@@ -24,7 +24,8 @@ from duetime.stores.postgres.values import escaped, escaped_or_none, unescaped, 
 from duetime.timer import Attempt, Event, Status, Timer
 
 # The planner takes a partial index only where the query implies its condition.
-FINISHED = "status IN ('completed', 'failed', 'canceled')"
+# Also asleep: of one that has failed, somebody may still have to be told.
+OVER = "status IN ('completed', 'failed', 'canceled') AND wake_at IS NULL"
 
 # Timers in one answer: so many, or as many as have this weight together.
 _LONGEST = 1_000

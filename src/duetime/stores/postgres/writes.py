@@ -21,7 +21,7 @@ from duetime.stores.codec import progress_text, to_json
 from duetime.stores.inserting import Placed, insert_all, owners_of
 from duetime.stores.portions import parts
 from duetime.stores.postgres import statements
-from duetime.stores.postgres.reads import FINISHED, Reads, in_shards
+from duetime.stores.postgres.reads import OVER, Reads, in_shards
 from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
 from duetime.stores.waves import waves
 from duetime.timer import Attempt, Timer
@@ -244,7 +244,7 @@ class Writes:
         return self._purging("drop_at <= $1", "drop_at", shards)
 
     def _purging(self, which: str, order: str, shards: bytes | None) -> str:
-        where = f"{FINISHED} AND {which}{in_shards(shards, 3)}"
+        where = f"{OVER} AND {which}{in_shards(shards, 3)}"
         return statements.purging(
             self._schema, f"{where} ORDER BY {order} LIMIT $2 FOR UPDATE SKIP LOCKED"
         )

@@ -15,7 +15,7 @@ from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.stores import Change, Due, Insert, Key, Record, Waking
 from duetime.stores.codec import decode_line
-from duetime.timer import FINISHED, Attempt, Event, HttpCallback, Spec, Timer
+from duetime.timer import Attempt, Event, HttpCallback, Spec, Timer
 
 _ELSEWHERE = Spec(callback=HttpCallback(url=""), correlation_id="")
 _DIGITS = 16
@@ -60,7 +60,7 @@ def of_change(change: Change) -> bytes:
 
 def _changing(timer: Timer, attempts: Iterable[Attempt], events: Iterable[Event]) -> dict[str, Any]:
     drop_at = timer.drop_at
-    is_done = timer.status in FINISHED and drop_at is None
+    is_done = timer.is_over and drop_at is None
     fields = {
         "id": timer.id,
         "version": str(timer.version),

@@ -30,7 +30,8 @@ from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
 from duetime.timer import Attempt, Event, Status, Timer
 
 # The planner takes a partial index only where its condition stands in the query, word for word.
-FINISHED = "status IN ('completed', 'failed', 'canceled')"
+# Also asleep: of one that has failed, somebody may still have to be told.
+OVER = "status IN ('completed', 'failed', 'canceled') AND wake_at IS NULL"
 
 # A text of SQLite's ends at a billion bytes. So many timers fit into one for sure, each with the
 # largest body that settings allow; or as many as have this weight together.

@@ -28,7 +28,7 @@ from duetime.stores.codec import (
     to_json,
 )
 from duetime.stores.portions import parts
-from duetime.stores.sqlite.reads import FINISHED, get, get_by_key, in_shards
+from duetime.stores.sqlite.reads import OVER, get, get_by_key, in_shards
 from duetime.stores.sqlite.rows import ATTEMPT_COLUMNS, attempt_columns
 from duetime.stores.sqlite.values import LONGEST, fill_up, values_list
 from duetime.stores.waves import waves
@@ -223,7 +223,7 @@ def purging(shards: str | None) -> str:
     """The query for what may be dropped: its parameters are before, shards and limit."""
     return (
         "SELECT json_group_array(id) FROM (SELECT id FROM timers "
-        f"WHERE {FINISHED} AND drop_at IS NULL AND updated_at < ?1{in_shards(shards, 2)} "
+        f"WHERE {OVER} AND drop_at IS NULL AND updated_at < ?1{in_shards(shards, 2)} "
         "ORDER BY updated_at LIMIT ?3)"
     )
 
@@ -239,7 +239,7 @@ def outliving(shards: str | None) -> str:
     """The query for what has outlived its own retention: its parameters are now, shards, limit."""
     return (
         "SELECT json_group_array(id) FROM (SELECT id FROM timers "
-        f"WHERE {FINISHED} AND drop_at <= ?1{in_shards(shards, 2)} ORDER BY drop_at LIMIT ?3)"
+        f"WHERE {OVER} AND drop_at <= ?1{in_shards(shards, 2)} ORDER BY drop_at LIMIT ?3)"
     )
 
 
