@@ -99,6 +99,7 @@ class Drafts:
                 deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
                 retention=defaults.retention,
                 response_bytes=defaults.response_bytes,
+                response_headers=defaults.response_headers,
                 signatures=defaults.signatures,
             ),
             fingerprint=None if body.timer_id is None else fingerprint(body),

@@ -80,6 +80,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     deadline: Millis | None = None  # after execute_at; no attempt starts later than that
     retention: Millis | None = None  # how long it is kept when it has finished; None: as usual
     response_bytes: int = 0  # of each answer, that are kept
+    response_headers: tuple[str, ...] = ()  # of each answer, by names in lower case, likewise
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
 
     @property
@@ -105,6 +106,7 @@ class Kind(StrEnum):
     NETWORK = "network"  # refused, reset, unreachable
     TIMEOUT = "timeout"
     HTTP = "http"  # an answer that is not 2xx
+    RESPONSE = "response"  # one that is, and is not what the schema of its group asks for
     TLS = "tls"
     DNS = "dns"
     EGRESS = "egress"  # the address may not be called
@@ -125,6 +127,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retryable: bool = False
     retry_at: Millis | None = None  # the receiver asked not to be called before
     response: str | None = None  # how the answer began, where that is kept
+    response_headers: dict[str, str] | None = None  # those that are kept, where any are
 
     @property
     def ok(self) -> bool:

@@ -38,6 +38,15 @@ Excerpt: TypeAlias = Annotated[
 ]
 
 
+KeptHeaders: TypeAlias = Annotated[
+    dict[str, str] | None,
+    Meta(
+        description="Headers of the receiver's answer, by their names in lower case, made harmless "
+        "likewise. Null: none are kept (response_headers), or no whole answer came."
+    ),
+]
+
+
 class HttpCallbackView(msgspec.Struct, tag="http", kw_only=True):
     """An HTTP request that is made when the timer is due."""
 
@@ -77,6 +86,7 @@ class OutcomeView(msgspec.Struct, kw_only=True):
     latency_ms: int | None
     error: str | None
     response: Excerpt
+    response_headers: KeptHeaders
 
 
 class TimerView(msgspec.Struct):
@@ -112,6 +122,9 @@ class TimerDetailView(TimerView):
     ]
     response_bytes: Annotated[
         int, Meta(description="How many bytes of each answer's body are kept; 0: none.")
+    ]
+    response_headers: Annotated[
+        tuple[str, ...], Meta(description="Which headers of each answer are kept.")
     ]
     signatures: Annotated[
         tuple[Signature, ...],
@@ -190,6 +203,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
     latency_ms: int | None
     error: str | None
     response: Excerpt
+    response_headers: KeptHeaders
     next_at: Instant | None
 
 
@@ -234,6 +248,7 @@ def detail_view(timer: Timer) -> TimerDetailView:
         deadline=None if spec.deadline is None else format_duration(spec.deadline),
         retention=None if spec.retention is None else format_duration(spec.retention),
         response_bytes=spec.response_bytes,
+        response_headers=spec.response_headers,
         signatures=spec.signatures,
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
         next_attempt_at=instant(timer.wake_at) if is_waiting and not is_held else None,
@@ -249,13 +264,13 @@ def without_payloads(shown: TimerDetailView) -> TimerDetailView:
     )
     outcome = shown.outcome
     if outcome is not None:
-        outcome = msgspec.structs.replace(outcome, response=None)
+        outcome = msgspec.structs.replace(outcome, response=None, response_headers=None)
     return msgspec.structs.replace(shown, callback_config=hidden, outcome=outcome)
 
 
 def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
     """One line of a timer's execution log, as far as the caller may see it."""
-    outcome = attempt.outcome
+    outcome, sees_answers = attempt.outcome, caller.may(Role.READ)
     return AttemptView(
         occurrence=attempt.occurrence,
         attempt=attempt.attempt,
@@ -266,7 +281,8 @@ def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
         status_code=outcome.status_code,
         latency_ms=outcome.latency_ms,
         error=outcome.error,
-        response=outcome.response if caller.may(Role.READ) else None,
+        response=outcome.response if sees_answers else None,
+        response_headers=outcome.response_headers if sees_answers else None,
         next_at=instant(attempt.next_at),
     )
 
@@ -323,4 +339,5 @@ def _outcome_view(outcome: Outcome) -> OutcomeView:
         latency_ms=outcome.latency_ms,
         error=outcome.error,
         response=outcome.response,
+        response_headers=outcome.response_headers,
     )

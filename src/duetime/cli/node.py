@@ -30,7 +30,7 @@ from duetime.config import Settings, without_password
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret
-from duetime.delivery.terms import Terms, the_same_for_all
+from duetime.delivery.terms import Terms
 from duetime.engine import Engine
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
@@ -38,6 +38,7 @@ from duetime.moving.threshold import join_unless_moving
 from duetime.service import Service
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.terms import GroupTerms
 
 log = logging.getLogger("duetime")
 
@@ -60,15 +61,14 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             worker.listener if worker else listen(settings.host, settings.port)
         )
         store = await stack.enter_async_context(opened(settings))
+        rules = Rules(store, clock)
+        usual = Terms(secrets=tuple(map(parse_secret, settings.signing_secrets)))
         sender = HttpSender(
             clock,
             Egress.parse(",".join(settings.egress_allow)),
-            terms=the_same_for_all(
-                Terms(secrets=tuple(map(parse_secret, settings.signing_secrets)))
-            ),
+            terms=GroupTerms(rules, usual).of,
         )
         stack.push_async_callback(sender.close)
-        rules = Rules(store, clock)
         meter = Meter(rules, store, clock)
         engine = Engine(
             _node_name(),

@@ -1,6 +1,6 @@
 """Tenants, keys, groups and usage, as typed dictionaries: the service's own JSON."""
 
-from typing import Literal, Required, TypedDict
+from typing import Any, Literal, Required, TypedDict
 
 from duetime.client.types import RetryPolicy, Signature
 
@@ -106,6 +106,8 @@ class GroupChange(TypedDict, total=False):
     headers: dict[str, str] | None
     retention: str | None
     response_bytes: int | None
+    response_headers: list[str] | None
+    response_schema: dict[str, Any] | None
     signatures: list[Signature] | None
     quotas: Quotas | None
     on_resume: OnResume | None
@@ -132,6 +134,8 @@ class Group(TypedDict, total=False):
     headers: dict[str, str]
     retention: str | None
     response_bytes: int
+    response_headers: list[str]
+    response_schema: dict[str, Any] | None
     signatures: list[Signature]
     quotas: Quotas
     created_at: str

@@ -83,6 +83,7 @@ class Outcome(TypedDict, total=False):
     latency_ms: int | None
     error: str | None
     response: str | None
+    response_headers: dict[str, str] | None
 
 
 class Timer(TypedDict, total=False):
@@ -108,6 +109,7 @@ class Timer(TypedDict, total=False):
     deadline: str | None
     retention: str | None
     response_bytes: int
+    response_headers: list[str]
     signatures: list[Signature]
     last_error: str | None
     outcome: Outcome | None
@@ -182,6 +184,7 @@ class Attempt(TypedDict, total=False):
     latency_ms: int | None
     error: str | None
     response: str | None
+    response_headers: dict[str, str] | None
     next_at: str | None
 
 

@@ -38,6 +38,7 @@ class Response(NamedTuple):
     status: int
     headers: list[tuple[bytes, bytes]]
     excerpt: Excerpt | None = None  # of the body, where one was asked for
+    flaw: str | None = None  # why the body was not read to its end, if it was not
 
     def header(self, name: bytes) -> str | None:
         """The value of a header, by its name in lower case."""
@@ -55,6 +56,7 @@ class Answers:
 
     __slots__ = (
         "_excerpt",
+        "_flaw",
         "_has_head",
         "_headers",
         "_is_head",
@@ -83,6 +85,7 @@ class Answers:
         self._has_head = False  # the answer: its headers are complete
         self._headers: list[tuple[bytes, bytes]] = []
         self._received = 0
+        self._flaw: str | None = None
 
     def _use_new_parser(self, *, sees_body: bool) -> None:
         parser = HttpResponseParser(_WithBody(self) if sees_body else self)
@@ -110,12 +113,15 @@ class Answers:
     def feed(self, data: bytes, read_at_most: int) -> None:
         """Take what came."""
         self._received += len(data)
+        if self._received > read_at_most:  # also if the rest comes with it, or it would be chance
+            self._flaw = f"is longer than {read_at_most // 1024} KiB, its headers included"
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             self.can_go_on = False
         except HttpParserError as error:
             self.can_go_on = False
+            self._flaw = "is not valid HTTP"
             self._stop_reading(str(error))
         if self._received > read_at_most:
             self._stop_reading("its headers do not end")
@@ -165,7 +171,7 @@ class Answers:
         if not self.answer.done():
             self.can_go_on = can_go_on
             status = self._parser.get_status_code()
-            self.answer.set_result(Response(status, self._headers, self._excerpt))
+            self.answer.set_result(Response(status, self._headers, self._excerpt, self._flaw))
 
     def _stop_reading(self, problem: str) -> None:
         """Take the answer for what it is so far: its status alone decides."""

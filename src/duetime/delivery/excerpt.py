@@ -1,4 +1,4 @@
-"""An excerpt: how the body of an answer began, as text that every store takes."""
+"""An excerpt: how the body of an answer began, and as text that every store takes."""
 
 import codecs
 import re
@@ -18,26 +18,41 @@ _LATER_CONTROLS, _THEIR_FIRST = re.compile("[\x80-\x9f]"), b"\xc2"
 class Excerpt:
     """The first ``most`` bytes of what is added; the rest is dropped as it comes."""
 
-    __slots__ = ("_kept", "_most")
+    __slots__ = ("_kept", "_most", "is_whole")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept = bytearray()
+        self.is_whole = True  # nothing was dropped
 
     def add(self, piece: bytes) -> None:
         room = self._most - len(self._kept)
-        if room > 0:
-            self._kept += piece if len(piece) <= room else piece[:room]
+        if len(piece) > room:
+            self.is_whole = False
+            piece = piece[:room]
+        self._kept += piece
 
-    def text(self) -> str:
-        """What was kept, read as UTF-8; what is none, and controls, are replaced.
+    @property
+    def content(self) -> bytes:
+        """What was kept, as it came."""
+        return bytes(self._kept)
 
-        Half a character at the end is left out where the limit may have cut it. Lines end with a
-        newline, however they ended before.
-        """
-        is_whole = len(self._kept) < self._most
-        harmless = self._kept.replace(b"\r\n", b"\n").translate(_HARMLESS)
-        text, _ = codecs.utf_8_decode(harmless, "replace", is_whole)
-        if _THEIR_FIRST in harmless:
-            text = _LATER_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
-        return text
+    def text(self, most: int) -> str:
+        """So many bytes of what was kept, as ``harmless`` has it."""
+        return harmless(self._kept, most)
+
+
+def harmless(content: bytes | bytearray, most: int) -> str:
+    """The first ``most`` bytes, read as UTF-8; what is none, and controls, are replaced.
+
+    Half a character at the end is left out where the limit may have cut it. Lines end with a
+    newline, however they ended before.
+    """
+    is_whole = len(content) < most
+    if len(content) > most:
+        content = content[:most]
+    content = content.replace(b"\r\n", b"\n").translate(_HARMLESS)
+    text, _ = codecs.utf_8_decode(content, "replace", is_whole)
+    if _THEIR_FIRST in content:
+        text = _LATER_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    return text

@@ -15,6 +15,7 @@ from pyreqwest.http import Url
 from duetime.clock import Clock, Millis
 from duetime.delivery import headers, outcomes
 from duetime.delivery.answers import NoAnswer, NothingCame
+from duetime.delivery.capture import Capture, capture_of
 from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
 from duetime.delivery.egress import Egress
@@ -46,7 +47,7 @@ class _Request(NamedTuple):
     url: _ParsedUrl
     head: bytes
     callback: HttpCallback
-    keep: int  # so many bytes of the answer's body
+    capture: Capture
     started: float  # on the monotonic clock
 
 
@@ -134,7 +135,7 @@ class HttpSender:
         terms = self._terms(timer)
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
         head = headers.written(callback.method, url.path, url.host, fields)
-        request = _Request(url, head, callback, timer.spec.response_bytes, started)
+        request = _Request(url, head, callback, capture_of(timer.spec, terms.check), started)
         return await self._try_addresses(request, is_mine)
 
     async def _try_addresses(self, request: _Request, is_mine: Callable[[], bool]) -> Outcome:
@@ -163,12 +164,12 @@ class HttpSender:
         return outcome
 
     async def _exchange(self, connection: Connection, request: _Request) -> Outcome:
-        url, head, callback, keep, started = request
+        url, head, callback, capture, started = request
         left, is_head = self._left(request), callback.method == "HEAD"
         _, address = connection.route
         try:
             response = await connection.exchange(
-                head, headers.body(callback), left, is_head=is_head, keep=keep
+                head, headers.body(callback), left, is_head=is_head, keep=capture.wanted
             )
         except TimeoutError:
             url.receiver.demote(address)
@@ -179,7 +180,7 @@ class HttpSender:
             return outcomes.unanswered(error, url.receiver.name(address))
         finally:
             self._connections.give_back(connection)
-        return outcomes.answered(response, url.parsed, self._clock, self._since(started))
+        return outcomes.answered(response, capture, url.parsed, self._clock, self._since(started))
 
     def _may_send(self, is_mine: Callable[[], bool]) -> bool:
         return not self._closed and is_mine()

@@ -1,7 +1,7 @@
 """Outcomes: what an answer, or the lack of one, means for the timer, in words a person understands.
 
 Nothing that the user keeps secret is ever quoted: no header, no body, no query of a URL.
-How an answer's body began stands beside the words, and only where it is asked for.
+What is kept of an answer stands beside the words, and only where it is asked for.
 """
 
 import os
@@ -14,6 +14,7 @@ from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis, from_datetime
 from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
+from duetime.delivery.capture import Capture
 from duetime.delivery.egress import VARIABLE as EGRESS_VARIABLE
 from duetime.delivery.opening import TlsFailed
 from duetime.delivery.receiver import Receiver
@@ -44,24 +45,39 @@ _NOT_SPOKEN = frozenset(
 )
 
 
-def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> Outcome:
-    """The outcome of an answer. Its status alone decides."""
-    status, excerpt = response.status, response.excerpt
-    text = None if excerpt is None else excerpt.text()
+def answered(
+    response: Response, capture: Capture, asked: Url, clock: Clock, latency: Millis
+) -> Outcome:
+    """The outcome of an answer. Its status decides, and where that is 2xx, what the group asks."""
+    status = response.status
+    text, fields = capture.text(response), capture.fields(response)
     if 200 <= status < 300:  # noqa: PLR2004 - the class of success
-        return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency, response=text)
-    retryable = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
-    error = _PHRASES.get(status) or f"HTTP {status}"
-    if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
-        error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
+        error = capture.problem(response)
+        if error is None:
+            return Outcome(
+                kind=Kind.OK,
+                status_code=status,
+                latency_ms=latency,
+                response=text,
+                response_headers=fields,
+            )
+        # As after a 5xx: it is for the receiver to be repaired, and the policy bounds the tries.
+        kind, retryable = Kind.RESPONSE, True
+    else:
+        kind = Kind.HTTP
+        retryable = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
+        error = _PHRASES.get(status) or f"HTTP {status}"
+        if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
+            error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
     return Outcome(
-        kind=Kind.HTTP,
+        kind=kind,
         status_code=status,
         latency_ms=latency,
         error=error,
         retryable=retryable,
         retry_at=retry_at(response.header(b"retry-after"), clock.now()) if retryable else None,
         response=text,
+        response_headers=fields,
     )
 
 

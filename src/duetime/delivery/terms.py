@@ -9,11 +9,15 @@ from typing import NamedTuple, TypeAlias
 
 from duetime.timer import Timer
 
+# What is wrong with the body of a 2xx answer, in words that quote nothing of it; None: nothing.
+Check: TypeAlias = Callable[[bytes], str | None]
+
 
 class Terms(NamedTuple):
     """The terms of one group."""
 
     secrets: tuple[bytes, ...] = ()  # what callbacks are signed with, the newest first
+    check: Check | None = None  # what the bodies of answers must pass
 
 
 NO_TERMS = Terms()

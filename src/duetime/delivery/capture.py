@@ -1,0 +1,74 @@
+"""A capture: what of an answer is kept with its attempt, and what its body must pass.
+
+What is wanted of the body, to be kept or to be looked at, is read once.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from duetime.delivery.answers import Response
+from duetime.delivery.excerpt import harmless
+from duetime.delivery.terms import Check
+from duetime.timer import Spec
+
+LONGEST_CHECKED = 64 * 1024  # bytes of a body
+LONGEST_VALUE = 1024  # bytes of a header
+MOST_OF_HEADERS = 4096  # bytes of all of their values
+
+
+class Capture(NamedTuple):
+    """What one timer wants of its answer."""
+
+    bytes: int
+    headers: tuple[str, ...]
+    check: Check | None
+
+    @property
+    def wanted(self) -> int:
+        """How many bytes of the body must be in memory for that."""
+        return self.bytes if self.check is None else LONGEST_CHECKED
+
+    def text(self, response: Response) -> str | None:
+        """How the body began, as it is kept; None: it is not."""
+        if not self.bytes or response.excerpt is None:
+            return None
+        return response.excerpt.text(self.bytes)
+
+    def fields(self, response: Response) -> dict[str, str] | None:
+        """The headers that are kept, in the order in which they were asked for; None: none are.
+
+        One that came several times is one with commas, as HTTP has it. What there is no more room
+        for is left out.
+        """
+        if not self.headers:
+            return None
+        wanted, found = _in_bytes(self.headers), dict[bytes, bytes]()
+        for field, value in response.headers:
+            name = field.lower()
+            if name in wanted:
+                found[name] = found[name] + b", " + value if name in found else value
+        kept, room = {}, MOST_OF_HEADERS
+        for name in wanted:
+            if room and name in found:
+                most = min(LONGEST_VALUE, room)
+                kept[name.decode()] = harmless(found[name], most).replace("\n", " ")
+                room -= min(len(found[name]), most)
+        return kept
+
+    def problem(self, response: Response) -> str | None:
+        """What is wrong with the body of a 2xx answer; None: nothing."""
+        if self.check is None:
+            return None
+        if response.flaw is not None:
+            return f"the answer {response.flaw}: it is not checked by response_schema"
+        return self.check(b"" if response.excerpt is None else response.excerpt.content)
+
+
+def capture_of(spec: Spec, check: Check | None) -> Capture:
+    """What a timer wants of its answer, and its group."""
+    return Capture(spec.response_bytes, spec.response_headers, check)
+
+
+@lru_cache(maxsize=1024)  # the timers of a group have the same
+def _in_bytes(names: tuple[str, ...]) -> dict[bytes, None]:
+    return dict.fromkeys(name.encode() for name in names)
