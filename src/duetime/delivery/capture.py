@@ -51,7 +51,7 @@ class Capture(NamedTuple):
         for name in wanted:
             if room and name in found:
                 most = min(LONGEST_VALUE, room)
-                kept[name.decode()] = harmless(found[name], most).replace("\n", " ")
+                kept[wanted[name]] = harmless(found[name], most).replace("\n", " ")
                 room -= min(len(found[name]), most)
         return kept
 
@@ -70,5 +70,5 @@ def capture_of(spec: Spec, check: Check | None) -> Capture:
 
 
 @lru_cache(maxsize=1024)  # the timers of a group have the same
-def _in_bytes(names: tuple[str, ...]) -> dict[bytes, None]:
-    return dict.fromkeys(name.encode() for name in names)
+def _in_bytes(names: tuple[str, ...]) -> dict[bytes, str]:
+    return {name.encode(): name for name in names}

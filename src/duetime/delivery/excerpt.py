@@ -51,6 +51,10 @@ def harmless(content: bytes | bytearray, most: int) -> str:
     is_whole = len(content) < most
     if len(content) > most:
         content = content[:most]
+    if content.isascii():
+        text = content.decode("ascii")
+        if text.isprintable():  # which most are, and this is quick to tell
+            return text
     content = content.replace(b"\r\n", b"\n").translate(_HARMLESS)
     text, _ = codecs.utf_8_decode(content, "replace", is_whole)
     if _THEIR_FIRST in content:
