@@ -42,17 +42,19 @@ class Capture(NamedTuple):
         """
         if not self.headers:
             return None
-        wanted, found = _in_bytes(self.headers), dict[bytes, bytes]()
+        wanted = _in_bytes(self.headers)
+        found: dict[bytes, bytes] = {}
         for field, value in response.headers:
             name = field.lower()
             if name in wanted:
                 found[name] = found[name] + b", " + value if name in found else value
         kept, room = {}, MOST_OF_HEADERS
-        for name in wanted:
+        for name, spelled in wanted.items():
             if room and name in found:
+                value = found[name]
                 most = min(LONGEST_VALUE, room)
-                kept[wanted[name]] = harmless(found[name], most).replace("\n", " ")
-                room -= min(len(found[name]), most)
+                kept[spelled] = harmless(value, most).replace("\n", " ")
+                room -= min(most, len(value))
         return kept
 
     def problem(self, response: Response) -> str | None:
@@ -64,8 +66,13 @@ class Capture(NamedTuple):
         return self.check(b"" if response.excerpt is None else response.excerpt.content)
 
 
+_NOTHING = Capture(0, (), None)
+
+
 def capture_of(spec: Spec, check: Check | None) -> Capture:
     """What a timer wants of its answer, and its group."""
+    if check is None and not spec.response_bytes and not spec.response_headers:
+        return _NOTHING
     return Capture(spec.response_bytes, spec.response_headers, check)
 
 

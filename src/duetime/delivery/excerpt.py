@@ -22,7 +22,7 @@ class Excerpt:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = bytearray()
+        self._kept: bytes | bytearray = b""
         self.is_whole = True  # nothing was dropped
 
     def add(self, piece: bytes) -> None:
@@ -30,7 +30,12 @@ class Excerpt:
         if len(piece) > room:
             self.is_whole = False
             piece = piece[:room]
-        self._kept += piece
+        if not self._kept:
+            self._kept = piece  # most bodies come in one
+        else:
+            if isinstance(self._kept, bytes):
+                self._kept = bytearray(self._kept)
+            self._kept += piece
 
     @property
     def content(self) -> bytes:

@@ -1,5 +1,7 @@
 """The terms of each group, by the rules as they are now."""
 
+from functools import lru_cache
+
 from duetime.delivery.schema import compiled
 from duetime.delivery.schema_size import UnfitSchema
 from duetime.delivery.terms import Check, Terms
@@ -13,13 +15,17 @@ class GroupTerms:
     def __init__(self, rules: Rules, usual: Terms) -> None:
         self._rules = rules
         self._usual = usual  # of a group that has none of its own
+        self._with = lru_cache(maxsize=256)(self._checked)
 
     def of(self, timer: Timer) -> Terms:
         """The terms under which a timer is delivered now."""
         group = self._rules.group(timer.tenant, timer.group)
         if group is None or group.response_schema is None:
             return self._usual
-        return self._usual._replace(check=_check(group.response_schema))
+        return self._with(group.response_schema)
+
+    def _checked(self, schema: str) -> Terms:
+        return self._usual._replace(check=_check(schema))
 
 
 def _check(schema: str) -> Check:
