@@ -35,7 +35,7 @@ class Capture(NamedTuple):
         return response.excerpt.text(self.bytes)
 
     def fields(self, response: Response) -> dict[str, str] | None:
-        """The headers that are kept, in the order in which they were asked for; None: none are.
+        """The headers that are kept, in the order in which they came; None: none are.
 
         One that came several times is one with commas, as HTTP has it. What there is no more room
         for is left out.
@@ -43,18 +43,19 @@ class Capture(NamedTuple):
         if not self.headers:
             return None
         wanted = _in_bytes(self.headers)
-        found: dict[bytes, bytes] = {}
+        found: dict[str, bytes] = {}
         for field, value in response.headers:
-            name = field.lower()
-            if name in wanted:
-                found[name] = found[name] + b", " + value if name in found else value
+            name = wanted.get(field.lower())
+            if name is not None:
+                found[name] = value if name not in found else found[name] + b", " + value
         kept, room = {}, MOST_OF_HEADERS
-        for name, spelled in wanted.items():
-            if room and name in found:
-                value = found[name]
-                most = min(LONGEST_VALUE, room)
-                kept[spelled] = harmless(value, most).replace("\n", " ")
-                room -= min(most, len(value))
+        for name, value in found.items():
+            if room:
+                size = len(value)
+                if size > room or size > LONGEST_VALUE:
+                    size = min(room, LONGEST_VALUE)
+                kept[name] = harmless(value, size, is_line=True)
+                room -= size
         return kept
 
     def problem(self, response: Response) -> str | None:

@@ -47,11 +47,11 @@ class Excerpt:
         return harmless(self._kept, most)
 
 
-def harmless(content: bytes | bytearray, most: int) -> str:
+def harmless(content: bytes | bytearray, most: int, *, is_line: bool = False) -> str:
     """The first ``most`` bytes, read as UTF-8; what is none, and controls, are replaced.
 
     Half a character at the end is left out where the limit may have cut it. Lines end with a
-    newline, however they ended before.
+    newline, however they ended before; where it is to be one line, that is a space.
     """
     is_whole = len(content) < most
     if len(content) > most:
@@ -64,4 +64,4 @@ def harmless(content: bytes | bytearray, most: int) -> str:
     text, _ = codecs.utf_8_decode(content, "replace", is_whole)
     if _THEIR_FIRST in content:
         text = _LATER_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
-    return text
+    return text.replace("\n", " ") if is_line else text
