@@ -11,9 +11,9 @@ KEY = "bench-key-bench-key-bench-key-bench-key"
 FAR = 86_400_000  # a day: far enough that nothing comes due while it is measured
 
 
-def body(sink_port: int, due_ms: int, number: int) -> bytes:
+def body(sink_port: int, due_ms: int, number: int, path: str = "/hook") -> bytes:
     """A timer such as people make: one callback with a small payload."""
-    return _body({"execute_at": to_rfc3339(due_ms)}, sink_port, number)
+    return _body({"execute_at": to_rfc3339(due_ms)}, sink_port, number, path)
 
 
 def soon(sink_port: int, delay_ms: int, number: int) -> bytes:
@@ -21,13 +21,13 @@ def soon(sink_port: int, delay_ms: int, number: int) -> bytes:
     return _body({"delay": f"{delay_ms}ms"}, sink_port, number)
 
 
-def _body(when: dict[str, str], sink_port: int, number: int) -> bytes:
+def _body(when: dict[str, str], sink_port: int, number: int, path: str = "/hook") -> bytes:
     return msgspec.json.encode(
         {
             **when,
             "callback": {
                 "type": "http",
-                "url": f"http://127.0.0.1:{sink_port}/hook",
+                "url": f"http://127.0.0.1:{sink_port}{path}",
                 "payload": {"order": f"A-{number:08d}", "customer": 4711, "action": "expire"},
             },
         }

@@ -2,7 +2,7 @@
 
 It runs as its own process (``python -m bench.sink``), prints the port it listens on, and is asked
 over the same port: ``/-/count``, ``/-/receipts``, ``/-/forget``. Arrival is when the bytes were
-read, before anything is done with them.
+read, before anything is done with them. Who calls ``/say`` is answered with something to keep.
 """
 
 import asyncio
@@ -17,6 +17,11 @@ import uvloop
 from bench.receipts import Receipts
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+_SAID = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 52\r\n"
+    b"x-request-id: 0197734e-7000-7abc-8def-0123456789ab\r\nserver: bench\r\n\r\n"
+    b'{"ok": true, "order": "A-4711", "state": "accepted"}'
+)
 _END = b"\r\n\r\n"
 
 
@@ -80,7 +85,7 @@ class SinkProtocol(asyncio.Protocol):
                 answers.append(self._ledger.answer(head))
             else:
                 self._ledger.note(head, at_ns)
-                answers.append(_ANSWER)
+                answers.append(_SAID if b" /say " in head[:16] else _ANSWER)
         self._buffer = buffer
         if answers and self._transport is not None:
             self._transport.write(b"".join(answers))

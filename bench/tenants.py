@@ -14,10 +14,13 @@ def make(port: int, tenant: str, quotas: dict[str, float] | None = None) -> str:
     return str(made["key"])
 
 
-def ask(port: int, path: str, body: dict[str, Any], key: str = requests.KEY) -> dict[str, Any]:
-    """Post something, and tell the data of the answer."""
+def ask(
+    port: int, path: str, body: dict[str, Any], key: str = requests.KEY, method: str = "POST"
+) -> dict[str, Any]:
+    """Post or put something, and tell the data of the answer."""
     content = json.dumps(body).encode()
-    request = Request(f"http://127.0.0.1:{port}{path}", content, {"X-API-Key": key})
+    url = f"http://127.0.0.1:{port}{path}"
+    request = Request(url, content, {"X-API-Key": key}, method=method)
     with urlopen(request, timeout=10) as answer:
         data: dict[str, Any] = json.load(answer)["data"]
         return data

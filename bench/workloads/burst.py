@@ -1,9 +1,11 @@
 """W2, the burst: timers that are all due at one instant."""
 
+from collections.abc import Callable
+
 from bench import meter, requests
 from bench.figure import Aim, Figure
 from bench.load import flood
-from bench.process import started
+from bench.process import Process, started
 from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
@@ -21,7 +23,7 @@ async def run(stage: Stage) -> list[Figure]:
     own = await _bare(stage, "own", count)
     before = await _bare(stage, "pyreqwest", count)
     lead = 2_000 + count // 5  # milliseconds to create them in
-    while (burst := await _burst(stage, count, lead)) is None:
+    while (burst := await fire(stage, count, lead)) is None:
         lead *= 4
     receipts, used = burst
     after = await _bare(stage, "pyreqwest", count)
@@ -61,13 +63,22 @@ async def run(stage: Stage) -> list[Figure]:
     ]
 
 
-async def _burst(stage: Stage, count: int, lead: int) -> tuple[Receipts, meter.Used] | None:
+async def fire(
+    stage: Stage,
+    count: int,
+    lead: int,
+    *,
+    path: str = "/hook",
+    prepare: Callable[[Process], None] = lambda _server: None,
+    **settings: str,
+) -> tuple[Receipts, meter.Used] | None:
     """What arrived and what it took; None if the burst came before all of it was created."""
     await stage.sink.forget()
     async with stage.databases.fresh() as database:
-        async with duetime(database) as server:
-            due = requests.now_ms() + lead
-            bodies = [requests.body(stage.sink.port, due, number) for number in range(count)]
+        async with duetime(database, **settings) as server:
+            prepare(server)
+            due, port = requests.now_ms() + lead, stage.sink.port
+            bodies = [requests.body(port, due, number, path) for number in range(count)]
             stage.progress.begin("w2 creating what is due at one instant", count)
             load = requests.batches(bodies, 1_000)
             (await flood(server.port, load, 2)).check(b"200", len(load))

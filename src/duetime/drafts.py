@@ -118,6 +118,7 @@ class Drafts:
                 deadline=None if body.deadline is None else to_millis(body.deadline, "deadline"),
                 retention=defaults.retention,
                 response_bytes=defaults.response_bytes,
+                response_headers=defaults.response_headers,
                 signatures=defaults.signatures,
                 on_failure=defaults.on_failure
                 if body.on_failure is UNSET

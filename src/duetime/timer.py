@@ -89,6 +89,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     deadline: Millis | None = None  # after execute_at; no attempt starts later than that
     retention: Millis | None = None  # how long it is kept when it has finished; None: as usual
     response_bytes: int = 0  # of each answer, that are kept
+    response_headers: tuple[str, ...] = ()  # of each answer, by names in lower case, likewise
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
     on_failure: OnFailure | None = None
     tells_of: str | None = None  # the timer whose failure this one tells of
@@ -121,6 +122,7 @@ class Kind(StrEnum):
     NETWORK = "network"  # refused, reset, unreachable
     TIMEOUT = "timeout"
     HTTP = "http"  # an answer that is not 2xx, or that says itself that it is none
+    RESPONSE = "response"  # one that is, and is not what the schema of its group asks for
     TLS = "tls"
     DNS = "dns"
     EGRESS = "egress"  # the address may not be called
@@ -144,6 +146,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_at: Millis | None = None  # the receiver asked not to be called before
     response: str | None = None  # how the answer began, where that is kept
     again_at: Millis | None = None  # all is well, and the receiver asked to be called again then
+    response_headers: dict[str, str] | None = None  # those that are kept, where any are
 
     @property
     def ok(self) -> bool:

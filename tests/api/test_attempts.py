@@ -65,6 +65,7 @@ async def test_attempts(api: Api):
         "latency_ms": 30_000,
         "error": "no answer within 30s",
         "response": None,
+        "response_headers": None,
     }
     await api.claim(made["id"])
     await api.finish(made["id"], OK)
@@ -81,6 +82,7 @@ async def test_attempts(api: Api):
             "latency_ms": 30_000,
             "error": "no answer within 30s",
             "response": None,
+            "response_headers": None,
             "next_at": "2025-10-26T10:30:10.250Z",
         },
         {
@@ -94,6 +96,7 @@ async def test_attempts(api: Api):
             "latency_ms": 12,
             "error": None,
             "response": None,
+            "response_headers": None,
             "next_at": None,
         },
     ]
@@ -104,10 +107,13 @@ async def test_what_was_kept_of_an_answer(api: Api, outcome: Outcome):
     """It is shown with the attempt, and with the timer while that attempt is its newest."""
     made = await api.create()
     await api.claim(made["id"])
-    await api.finish(made["id"], replace(outcome, response="grüße,\n\ufffd"))
-    assert (await api.shown(made["id"]))["outcome"]["response"] == "grüße,\n\ufffd"
+    headers = {"x-request-id": "ä\ufffd", "etag": ""}
+    kept = replace(outcome, response="grüße,\n\ufffd", response_headers=headers)
+    await api.finish(made["id"], kept)
+    shown = (await api.shown(made["id"]))["outcome"]
     [attempt] = (await api.get(f"/timers/{made['id']}/attempts")).data["attempts"]
-    assert attempt["response"] == "grüße,\n\ufffd"
+    for answer in (shown, attempt):
+        assert (answer["response"], answer["response_headers"]) == ("grüße,\n\ufffd", headers)
 
 
 async def test_pages_of_attempts(api: Api):

@@ -1,13 +1,17 @@
 """Groups: their shards, their defaults, and who may be in them."""
 
 import asyncio
+import json
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from duetime import ids
+from duetime.delivery.schema import compiled
 from duetime.stores import Record, Store
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
@@ -30,6 +34,8 @@ SETTINGS = {
     "headers": {"X-Team": "billing", "Authorization": "Bearer t"},
     "retention": "7d",
     "response_bytes": 100,
+    "response_headers": ["x-request-id", "retry-after"],
+    "response_schema": {"type": "object", "required": ["ok"]},
     "signatures": ["webhook", "timer"],
     "on_resume": "latest",
 }
@@ -73,7 +79,7 @@ async def test_a_timer_is_given_what_its_group_says(api: Api):
     assert shown["retry_policy"] == POLICY
     assert shown["callback_config"]["timeout"] == "5s"
     assert shown["callback_config"]["headers"] == SETTINGS["headers"]
-    given = ("retention", "response_bytes", "signatures")
+    given = ("retention", "response_bytes", "response_headers", "signatures")
     assert {name: shown[name] for name in given} == {name: SETTINGS[name] for name in given}
     own = await api.create(
         group="billing",
@@ -86,6 +92,52 @@ async def test_a_timer_is_given_what_its_group_says(api: Api):
     assert shown["callback_config"]["headers"] == {"X-Team": "billing", "authorization": "mine"}
     await api.put(f"/timers/{own['id']}", {"callback": http_callback()})
     assert (await api.shown(own["id"]))["callback_config"]["timeout"] == "5s"
+
+
+async def test_which_headers_of_answers_are_kept(api: Api):
+    """Each once, in the order of the request, by its name in lower case."""
+    made = await api.put("/groups/g", {"response_headers": ["X-B", "x-a", "X-b"]})
+    assert made.data["response_headers"] == ["x-b", "x-a"]
+    changed = await api.put("/groups/g", {"response_headers": ["ETag"]})
+    assert changed.data["response_headers"] == ["etag"]
+    assert (await api.put("/groups/g", {"response_headers": []})).data["response_headers"] == []
+
+
+async def test_a_schema_is_the_groups_and_not_the_timers(api: Api):
+    """It is shown as it was sent, stays with the group, and is not copied into timers."""
+    text = '{"type" : "object", "minProperties": 1.0}'
+    await api.put("/groups/g", {"response_schema": json.loads(text)})
+    timer = await api.create(group="g")
+    assert "response_schema" not in await api.shown(timer["id"])
+    [stored] = await api.store.get([timer["id"]])
+    assert b"minProperties" not in msgspec.json.encode(stored)
+    [group] = [each for each in (await api.get("/groups")).data["groups"] if each["name"] == "g"]
+    assert group["response_schema"] == json.loads(text)
+    changed = await api.put("/groups/g", {"response_schema": None})
+    assert changed.data["response_schema"] is None
+
+
+async def test_a_schema_that_is_refused_changes_nothing(api: Api):
+    """Neither itself nor what came with it."""
+    await api.put("/groups/g", {"response_schema": {"type": "object"}, "title": "before"})
+    bad = {"response_schema": {"$ref": "#"}, "title": "after"}
+    refused = await api.put("/groups/g", bad)
+    assert refused.summary == (400, 2, "response_schema: must not refer to itself")
+    shown = (await api.get("/groups/g")).data
+    assert (shown["title"], shown["response_schema"]) == ("before", {"type": "object"})
+
+
+async def test_a_schema_without_the_package(quick_api: Api, monkeypatch: pytest.MonkeyPatch):
+    """Is refused, with what to install; to take one away needs nothing."""
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    compiled.cache_clear()
+    refused = await quick_api.put("/groups/g", {"response_schema": {}})
+    assert refused.summary == (
+        400,
+        2,
+        "response_schema: needs a package that is not installed: pip install 'duetime[schema]'",
+    )
+    assert (await quick_api.put("/groups/g", {"response_schema": None})).status == 201
 
 
 async def test_what_the_group_says_later_is_for_later_timers(api: Api):
@@ -394,6 +446,39 @@ async def test_the_default_group_needs_no_room(make_api, monkeypatch):
         ({"headers": {"a": "b\n"}}, None),
         ({"signatures": ["none"]}, None),
         ({"response_bytes": 16385}, "response_bytes: must be <= 16384"),
+        ({"response_headers": ["a"] * 17}, "response_headers: must have a length <= 16"),
+        ({"response_headers": ["a b"]}, None),
+        ({"response_headers": ["a\n"]}, None),
+        ({"response_headers": [""]}, None),
+        ({"response_headers": ["x" * 65]}, None),
+        ({"response_headers": "x"}, None),
+        *[
+            (
+                {"response_headers": ["ETag", name]},
+                f"response_headers: {name} may carry a secret, and is never kept",
+            )
+            for name in (
+                "Set-Cookie",
+                "set-cookie2",
+                "AUTHORIZATION",
+                "WWW-Authenticate",
+                "Authentication-Info",
+                "Cookie",
+                "Proxy-Authenticate",
+            )
+        ],
+        ({"response_schema": []}, "response_schema: must be an object"),
+        ({"response_schema": True}, "response_schema: must be an object"),
+        ({"response_schema": "{}"}, "response_schema: must be an object"),
+        (
+            {"response_schema": {"type": "thing"}},
+            "response_schema: not a valid JSON Schema: anyOf fails at /type",
+        ),
+        ({"response_schema": {"$ref": "https://a.example/"}}, None),
+        (
+            {"response_schema": {"$comment": "x" * 16_384}},
+            "response_schema: must be at most 16384 bytes",
+        ),
         ({"on_resume": "some"}, "on_resume: 'some' is not one of the known values"),
         ({"retry_policy": {"max_attempts": 0}}, "retry_policy.max_attempts: must be >= 1"),
         ({"paused": True}, "paused: unknown field"),

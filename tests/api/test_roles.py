@@ -154,14 +154,15 @@ async def test_read_without_payloads(api: Api):
     await api.call(
         "PUT",
         "/groups/g",
-        {"headers": {"X-Secret": "hidden"}, "response_bytes": 10},
+        {"headers": {"X-Secret": "hidden"}, "response_bytes": 10, "response_headers": ["x-a"]},
         headers={"X-Tenant-ID": "acme"},
     )
     callback = http_callback(payload={"card": "hidden"}, headers={"Authorization": "hidden"})
     body = timer_body(group="g", timer_id="k", callback=callback)
     timer = (await api.call("POST", "/timers", body, key=writer)).data
     await api.claim(timer["id"])
-    await api.finish(timer["id"], Outcome(kind=Kind.OK, status_code=200, response="hidden"))
+    answered = {"response": "hidden", "response_headers": {"x-a": "hidden"}}
+    await api.finish(timer["id"], Outcome(kind=Kind.OK, status_code=200, **answered))
     paths = (
         f"/timers/{timer['id']}",
         "/groups/g/timers/k",
@@ -179,6 +180,7 @@ async def test_read_without_payloads(api: Api):
     shown = await api.call("GET", paths[0], key=await api.make_key("acme", ROLES[0]))
     assert shown.data["callback_config"]["headers"] == {"X-Secret": "***", "Authorization": "***"}
     assert shown.data["callback_config"]["payload"] is None
+    assert shown.data["outcome"]["response_headers"] is None
 
 
 async def test_a_key_for_some_groups(api: Api):

@@ -20,7 +20,12 @@ async def test_usual_settings(api: Api):
 
 def test_settings_of_its_own():
     """What a timer was given is shown, durations as text."""
-    spec = make_spec(retention=5_400_000, response_bytes=1024, signatures=("timer", "webhook"))
+    spec = make_spec(
+        retention=5_400_000,
+        response_bytes=1024,
+        response_headers=("etag",),
+        signatures=("timer", "webhook"),
+    )
     shown = msgspec.to_builtins(detail_view(make_timer(spec=spec)))
     assert (shown["retention"], shown["response_bytes"]) == ("1h30m", 1024)
     assert shown["signatures"] == ("timer", "webhook")

@@ -21,6 +21,8 @@ def a_group(**fields):
         "headers": {"X-Source": "duetime"},
         "retention": None,
         "response_bytes": 1024,
+        "response_headers": ["x-request-id", "etag"],
+        "response_schema": {"type": "object"},
         "signatures": ["webhook"],
         "quotas": {"pending": 50_000, "batch_size": 10, "payload_bytes": None},
         "created_at": "2026-01-01T00:00:00.000Z",
@@ -29,8 +31,9 @@ def a_group(**fields):
 
 
 FLAGS = """--title T --num-shards 16 --on-resume none --timeout 5s --retention 7d
-    --response-bytes 10 --signature timer --signature webhook --header A:1 --header B:2
-    --credential bank --max-attempts 3 --jitter 0 --quota pending=9
+    --response-bytes 10 --response-header X-A --response-header X-B
+    --response-schema {"type":"object"} --signature timer --signature webhook
+    --header A:1 --header B:2 --credential bank --max-attempts 3 --jitter 0 --quota pending=9
     --on-failure https://told.example"""
 FIELDS = {
     "title": "T",
@@ -39,6 +42,8 @@ FIELDS = {
     "timeout": "5s",
     "retention": "7d",
     "response_bytes": 10,
+    "response_headers": ["X-A", "X-B"],
+    "response_schema": {"type": "object"},
     "signatures": ["timer", "webhook"],
     "credential": "bank",
     "headers": {"A": "1", "B": "2"},
@@ -68,8 +73,26 @@ def test_set_keeps_the_quotas_that_it_does_not_name(call, service):
     assert changed.json == {"quotas": {"pending": None, "payload_bytes": 7}, "timeout": None}
 
 
+def test_a_schema_comes_from_a_file(call, service, tmp_path, monkeypatch):
+    """As it is there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "answer.json").write_text('{"minimum": 1.50}\n')
+    service.answer = lambda _: ok(a_group())
+    assert call("group", "set", "carts", "--response-schema", "@answer.json").code == 0
+    assert service.requests[-1].body == b'{"response_schema":{"minimum": 1.50}}'
+
+
 @pytest.mark.parametrize(
-    "field", ["response_bytes", "signatures", "credential", "on_resume", "on_failure"]
+    "field",
+    [
+        "response_bytes",
+        "response_headers",
+        "response_schema",
+        "signatures",
+        "credential",
+        "on_resume",
+        "on_failure",
+    ],
 )
 def test_set_takes_back_what_has_a_default(field, call, service):
     """By null, which the service knows as the default."""
@@ -92,6 +115,8 @@ def test_set_makes_a_group_that_is_not_there(call, service):
         (["--timeout", "5s", "--unset", "timeout"], "--unset timeout: it is also set"),
         (["--header", "X"], "must be 'Name: value'"),
         (["--on-resume", "some"], "invalid choice"),
+        (["--response-schema", "type: object"], "--response-schema: must be JSON"),
+        (["--response-schema", "@missing.json"], "cannot read missing.json: No such file"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_sent(flags, told, call, service):
@@ -126,6 +151,8 @@ def test_a_group_is_shown_for_people_or_as_json(call, service):
     assert "status       active\n" in out
     assert 'retry policy {"max_attempts":5}\n' in out
     assert "response     1,024 bytes are kept\n" in out
+    assert "and headers  x-request-id, etag\n" in out
+    assert 'must match   {"type":"object"}\n' in out
     assert "at most      50,000 pending timers, 10 timers in a batch\n" in out
     assert json.loads(call("group", "get", "carts", "--json").out) == a_group()
 

@@ -241,6 +241,43 @@ def test_attempts_are_a_table(timer, service):
     assert "RESPONSE" not in out
 
 
+def test_attempts_show_all_that_is_known_of_them(timer, service):
+    """Occurrences where there are several, the node, and the headers that were kept."""
+    known = {
+        "node": "node-3fa92c",
+        "started_at": "2020-01-01T00:00:00Z",
+        "finished_at": "2020-01-01T00:00:01Z",
+        "kind": "response",
+        "status_code": 200,
+        "latency_ms": 12,
+        "error": "the answer does not match response_schema: it is empty",
+        "response": "",
+        "response_headers": {"x-request-id": "r-1", "etag": "\x1b[31m"},
+        "next_at": "2100-01-01T00:00:00Z",
+    }
+    attempts = [{"occurrence": 1, "attempt": 1, **known}, {"occurrence": 2, "attempt": 1, **known}]
+    service.answer = lambda _: ok({"attempts": attempts})
+    heads, _, second = timer("attempts", ID).out.splitlines()
+    assert heads.split() == [
+        *("OCCURRENCE", "ATTEMPT", "NODE", "STARTED", "FINISHED", "RESULT", "HTTP", "TOOK"),
+        *("NEXT", "HEADERS", "ERROR"),
+    ]
+    assert second.split()[:3] == ["2", "1", "node-3fa92c"]
+    assert " response " in second
+    assert " x-request-id: r-1; etag: \N{REPLACEMENT CHARACTER}[31m " in second
+    assert second.endswith("  the answer does not match response_schema: it is empty")
+    service.answer = lambda _: ok({"attempts": attempts[:1]})
+    assert "OCCURRENCE" not in timer("attempts", ID).out
+    assert json.loads(timer("attempts", ID, "--json").out)["attempts"] == attempts[:1]
+
+
+def test_a_timer_is_shown_with_the_headers_of_its_answer(timer, service):
+    """On a line of their own, shortened."""
+    outcome = {"kind": "ok", "response_headers": {"etag": "x" * 300, "b": "\x1b"}}
+    service.answer = lambda _: ok(a_timer(outcome=outcome))
+    assert "its headers  etag: " + "x" * 193 + "…\n" in timer("get", ID).out
+
+
 def test_attempts_show_how_an_answer_began(timer, service):
     """On the attempt's own line, shortened, and without what could take over a terminal."""
     answers = ["two\n  lines\x1b[31m", "x" * 41, None]

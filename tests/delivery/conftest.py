@@ -29,6 +29,7 @@ def make_timer(
     occurrence: int = 1,
     correlation_id: str = "order-4711",
     response_bytes: int = 0,
+    response_headers: tuple[str, ...] = (),
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES,
     **callback: Any,
 ) -> Timer:
@@ -47,6 +48,7 @@ def make_timer(
             callback=HttpCallback(url=url, **callback),
             correlation_id=correlation_id,
             response_bytes=response_bytes,
+            response_headers=response_headers,
             signatures=signatures,
         ),
         progress=Progress(attempt=attempt, occurrence=occurrence),

@@ -55,6 +55,7 @@ class Receiver:
         self.port = port
         self.requests: list[Request] = []
         self.connections = 0
+        self.prepared = b""  # an answer that is too long for a path
         self.arrived = asyncio.Event()  # a request is here
         self.gone = asyncio.Event()  # a connection was closed by the other side
         self._host = host
@@ -142,7 +143,16 @@ class Receiver:
         """Send the text, or what the ``hex`` stands for, in pieces of ``by`` bytes, and go on."""
         asked = dict(parse_qsl(urlsplit(request.path).query))
         text = bytes.fromhex(asked["hex"]) if "hex" in asked else asked["text"].encode()
-        by = int(asked.get("by", len(text)))
+        await self._send(text, int(asked.get("by", len(text))), writer)
+
+    async def _prepared(
+        self, request: Request, _: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Send what was prepared, likewise."""
+        asked = dict(parse_qsl(urlsplit(request.path).query))
+        await self._send(self.prepared, int(asked["by"]), writer)
+
+    async def _send(self, text: bytes, by: int, writer: asyncio.StreamWriter) -> None:
         for start in range(0, len(text), by):
             writer.write(text[start : start + by])
             await asyncio.sleep(0)
@@ -185,6 +195,7 @@ class Receiver:
     _behaviours: dict[str, Callable[..., Awaitable[None]]] = {  # noqa: RUF012 - a constant
         "raw": _raw,
         "say": _say,
+        "prepared": _prepared,
         "later": _later,
         "hang": _hang,
         "reset": _reset,

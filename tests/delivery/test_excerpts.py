@@ -180,7 +180,7 @@ def test_whatever_comes(pieces: list[bytes], most: int):
     for piece in pieces:
         excerpt.add(piece)
         assert len(excerpt._kept) <= most
-    text = excerpt.text()
+    text = excerpt.text(most)
     assert len(text) <= most
     assert {each for each in text if unicodedata.category(each) in {"Cc", "Cs"}} <= {"\t", "\n"}
 
@@ -194,4 +194,4 @@ def test_good_text_is_kept_as_it_is(text: str, most: int, cut: int):
     encoded, excerpt = text.encode(), Excerpt(most)
     for start in range(0, len(encoded), cut):
         excerpt.add(encoded[start : start + cut])
-    assert excerpt.text() == encoded[:most].decode(errors="ignore")
+    assert excerpt.text(most) == encoded[:most].decode(errors="ignore")

@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from duetime.delivery.signing import parse_secret, sign, signatures
+from duetime.delivery.signing import body_signatures, parse_secret, sign, signatures
 from duetime.errors import ConfigurationError
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -20,13 +20,14 @@ def test_published_vector():
 
 
 @pytest.mark.promise("signatures-fit")
-@pytest.mark.parametrize("length", [24, 32, 63, 64])
+@pytest.mark.parametrize("length", [1, 24, 32, 63, 64, 65, 200])
 @pytest.mark.parametrize("body", [b"", b"{}", bytes(5000)])
 def test_same_as_the_standard_library(length: int, body: bytes):
     """It is HMAC-SHA256, for every length of secret and of body."""
     secret = bytes(range(length))
     digest = hmac.digest(secret, b"id.7." + body, "sha256")
     assert sign(secret, "id", 7, body) == "v1," + base64.b64encode(digest).decode()
+    assert body_signatures([secret], body) == hmac.digest(secret, body, "sha256").hex()
 
 
 @pytest.mark.promise("signatures-fit")

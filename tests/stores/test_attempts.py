@@ -60,6 +60,8 @@ async def test_every_field_of_an_attempt_comes_back(store):
             error='the receiver answered 503: "[später]"',
             retryable=True,
             retry_at=NOW + 50,
+            response="grüße\n\ufffd",
+            response_headers={"x-request-id": 'ä "1"', "etag": ""},
         ),
     )
     await log(store, timer, [attempt])

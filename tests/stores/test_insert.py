@@ -41,6 +41,10 @@ async def test_every_field_comes_back(store):
             metadata=Raw(b'{"k": 1}'),
             retry_policy=RetryPolicy(max_attempts=4, backoff_multiplier=1.5, max_duration=9),
             deadline=5,
+            retention=6,
+            response_bytes=7,
+            response_headers=("x-request-id", "etag"),
+            signatures=(),
         ),
         progress=Progress(
             occurrence=2,
@@ -51,7 +55,14 @@ async def test_every_field_comes_back(store):
             claimed_at=NOW + 1,
             claimed_by="n",
             last_error="no",
-            outcome=Outcome(kind=OutcomeKind.HTTP, status_code=500, error="no", retry_at=NOW),
+            outcome=Outcome(
+                kind=OutcomeKind.RESPONSE,
+                status_code=200,
+                error="no",
+                retry_at=NOW,
+                response="{}",
+                response_headers={"etag": "ü"},
+            ),
         ),
     )
     await insert(store, timer)

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Raw
 
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
@@ -47,6 +47,10 @@ class GroupView(msgspec.Struct, kw_only=True):
     headers: dict[str, str]
     retention: str | None
     response_bytes: int
+    response_headers: tuple[str, ...]
+    response_schema: Annotated[
+        Raw | None, Meta(description="What 2xx answers must match; null: nothing is asked of them.")
+    ]
     signatures: tuple[str, ...]
     credential: str | None
     on_failure: OnFailureView | None
@@ -241,6 +245,10 @@ def _view(group: Group, request: Request) -> GroupView:
         headers=dict.fromkeys(defaults.headers, "***") if hides else defaults.headers,
         retention=_duration(defaults.retention),
         response_bytes=defaults.response_bytes,
+        response_headers=defaults.response_headers,
+        response_schema=None
+        if group.response_schema is None
+        else Raw(group.response_schema.encode()),
         signatures=defaults.signatures,
         credential=defaults.credential,
         on_failure=hidden_on_failure(told) if hides else told,

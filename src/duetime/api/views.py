@@ -39,6 +39,15 @@ Excerpt: TypeAlias = Annotated[
 ]
 
 
+KeptHeaders: TypeAlias = Annotated[
+    dict[str, str] | None,
+    Meta(
+        description="Headers of the receiver's answer, by their names in lower case, made harmless "
+        "likewise. Null: none are kept (response_headers), or no whole answer came."
+    ),
+]
+
+
 class HttpCallbackView(msgspec.Struct, tag="http", kw_only=True):
     """An HTTP request that is made when the timer is due."""
 
@@ -93,6 +102,7 @@ class OutcomeView(msgspec.Struct, kw_only=True):
     latency_ms: int | None
     error: str | None
     response: Excerpt
+    response_headers: KeptHeaders
 
 
 class TimerView(msgspec.Struct):
@@ -143,6 +153,9 @@ class TimerDetailView(TimerView):
     ]
     response_bytes: Annotated[
         int, Meta(description="How many bytes of each answer's body are kept; 0: none.")
+    ]
+    response_headers: Annotated[
+        tuple[str, ...], Meta(description="Which headers of each answer are kept.")
     ]
     signatures: Annotated[
         tuple[Signature, ...],
@@ -225,6 +238,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
     latency_ms: int | None
     error: str | None
     response: Excerpt
+    response_headers: KeptHeaders
     next_at: Instant | None
 
 
@@ -274,6 +288,7 @@ def detail_view(timer: Timer) -> TimerDetailView:
         deadline=None if spec.deadline is None else format_duration(spec.deadline),
         retention=None if spec.retention is None else format_duration(spec.retention),
         response_bytes=spec.response_bytes,
+        response_headers=spec.response_headers,
         signatures=spec.signatures,
         on_failure=on_failure_view(spec.on_failure),
         on_failure_timer=progress.story,
@@ -287,7 +302,7 @@ def without_payloads(shown: TimerDetailView) -> TimerDetailView:
     """A timer for those who may not see what it carries; that there are headers is no secret."""
     outcome = shown.outcome
     if outcome is not None:
-        outcome = msgspec.structs.replace(outcome, response=None)
+        outcome = msgspec.structs.replace(outcome, response=None, response_headers=None)
     return msgspec.structs.replace(
         shown,
         callback_config=_hidden(shown.callback_config),
@@ -312,7 +327,7 @@ def _hidden(
 
 def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
     """One line of a timer's execution log, as far as the caller may see it."""
-    outcome = attempt.outcome
+    outcome, sees_answers = attempt.outcome, caller.may(Role.READ)
     return AttemptView(
         occurrence=attempt.occurrence,
         attempt=attempt.attempt,
@@ -323,7 +338,8 @@ def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
         status_code=outcome.status_code,
         latency_ms=outcome.latency_ms,
         error=outcome.error,
-        response=outcome.response if caller.may(Role.READ) else None,
+        response=outcome.response if sees_answers else None,
+        response_headers=outcome.response_headers if sees_answers else None,
         next_at=instant(attempt.next_at),
     )
 
@@ -393,4 +409,5 @@ def _outcome_view(outcome: Outcome) -> OutcomeView:
         latency_ms=outcome.latency_ms,
         error=outcome.error,
         response=outcome.response,
+        response_headers=outcome.response_headers,
     )

@@ -4,7 +4,7 @@ import argparse
 from typing import Any, get_args
 
 from duetime.cli import quota_flags, retry_flags
-from duetime.cli.arguments import duration, given, header, told
+from duetime.cli.arguments import duration, given, header, json_text, told
 from duetime.client.tenancy_types import OnResume
 from duetime.client.types import Signature
 
@@ -15,6 +15,8 @@ UNSET = (
     "headers",
     "retention",
     "response_bytes",
+    "response_headers",
+    "response_schema",
     "signatures",
     "credential",
     "on_failure",
@@ -41,6 +43,12 @@ def add_content(parser: argparse.ArgumentParser) -> None:
         help="which of the timers that fell due while it was paused are fired when it goes on; the "
         "others are canceled (default: all)",
     )
+    parser.add_argument(
+        "--response-schema",
+        type=json_text,
+        metavar="JSON",
+        help="a JSON Schema that 2xx answers must match, as JSON, @file or -; it counts at once",
+    )
     quota_flags.add_flags(parser)
     defaults = parser.add_argument_group("what its timers get when they are created")
     defaults.add_argument("--timeout", type=duration, metavar="DURATION", help="for one attempt")
@@ -57,6 +65,14 @@ def add_content(parser: argparse.ArgumentParser) -> None:
     )
     defaults.add_argument(
         "--response-bytes", type=int, metavar="N", help="how much of each answer is kept"
+    )
+    defaults.add_argument(
+        "--response-header",
+        dest="response_headers",
+        action="append",
+        metavar="NAME",
+        help="a header of each answer that is kept; may be repeated, and replaces all that were "
+        "there",
     )
     defaults.add_argument(
         "--signature",
@@ -81,7 +97,8 @@ def add_content(parser: argparse.ArgumentParser) -> None:
 def change_from(args: argparse.Namespace) -> dict[str, Any]:
     """What was given, and nothing else."""
     names = ("title", "num_shards", "on_resume", "timeout", "retention", "response_bytes")
-    change = given(args, *names, "signatures", "credential", "on_failure")
+    more = ("response_headers", "response_schema", "signatures", "credential", "on_failure")
+    change = given(args, *names, *more)
     if args.headers is not None:
         change["headers"] = dict(args.headers)
     if retry := retry_flags.policy_from(args):

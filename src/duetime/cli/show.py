@@ -1,6 +1,6 @@
 """How timers, attempts and nodes look to people."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from duetime.cli.cells import (
@@ -71,6 +71,7 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "told by": timer.get("on_failure_timer"),
         "tells of": timer.get("tells_of"),
         "response": shortened(_response(timer.get("outcome")), LONGEST_LINE),
+        "its headers": shortened(_response_headers(timer.get("outcome")), LONGEST_LINE),
         "created": time(timer.get("created_at"), now),
         "version": timer.get("version"),
     }
@@ -86,31 +87,37 @@ def retry_of(timer: Timer, now: Millis) -> str | None:
 
 
 def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> None:
-    """The execution log, one line for each attempt; with the answers where any were kept.
-
-    And with the occurrence, where there is more than one: their attempts have the same numbers.
-    """
+    """The execution log, one line for each attempt; with what not all have where any has it."""
+    columns: dict[str, Callable[[Attempt], str]] = {
+        "OCCURRENCE": lambda attempt: cell(attempt.get("occurrence")),
+        "ATTEMPT": lambda attempt: str(attempt["attempt"]),
+        "NODE": lambda attempt: cell(attempt.get("node")),
+        "STARTED": lambda attempt: relative(attempt.get("started_at"), now),
+        "FINISHED": lambda attempt: relative(attempt.get("finished_at"), now),
+        "RESULT": lambda attempt: screen.colour(
+            "green" if attempt["kind"] == "ok" else "red", cell(attempt["kind"])
+        ),
+        "HTTP": lambda attempt: cell(attempt.get("status_code")),
+        "TOOK": lambda attempt: milliseconds(attempt.get("latency_ms")),
+        "NEXT": lambda attempt: relative(attempt.get("next_at"), now),
+        "HEADERS": lambda attempt: cell(_response_headers(attempt)),
+        "RESPONSE": lambda attempt: cell(_response(attempt)),
+        "ERROR": lambda attempt: printable(attempt.get("error") or ""),
+    }
     attempts = list(attempts)
-    has_responses = any(attempt.get("response") for attempt in attempts)
-    has_occurrences = len({attempt.get("occurrence") for attempt in attempts}) > 1
-    rows = [
-        (
-            *((cell(attempt.get("occurrence")),) if has_occurrences else ()),
-            str(attempt["attempt"]),
-            relative(attempt.get("started_at"), now),
-            screen.colour("green" if attempt["kind"] == "ok" else "red", cell(attempt["kind"])),
-            cell(attempt.get("status_code")),
-            milliseconds(attempt.get("latency_ms")),
-            relative(attempt.get("next_at"), now),
-            *((cell(_response(attempt)),) if has_responses else ()),
-            printable(attempt.get("error") or ""),
-        )
-        for attempt in attempts
-    ]
-    if rows:
-        last = ("RESPONSE", "ERROR") if has_responses else ("ERROR",)
-        first = ("OCCURRENCE", "ATTEMPT") if has_occurrences else ("ATTEMPT",)
-        screen.table((*first, "STARTED", "RESULT", "HTTP", "TOOK", "NEXT", *last), rows)
+    optional: dict[str, Callable[[Attempt], object]] = {
+        "OCCURRENCE": lambda attempt: attempt.get("occurrence", 1) != 1,
+        "NODE": lambda attempt: attempt.get("node"),
+        "FINISHED": lambda attempt: attempt.get("finished_at"),
+        "HEADERS": _response_headers,
+        "RESPONSE": _response,
+    }
+    for name, has in optional.items():
+        if not any(map(has, attempts)):
+            del columns[name]
+    if attempts:
+        rows = [tuple(shown(attempt) for shown in columns.values()) for attempt in attempts]
+        screen.table(tuple(columns), rows)
     else:
         screen.line("No attempts yet.")
 
@@ -167,3 +174,9 @@ def _where(callback: Any) -> str | None:
 def _response(outcome: Outcome | Attempt | None) -> str:
     """What was kept of an answer, on one line."""
     return " ".join(((outcome and outcome.get("response")) or "").split())
+
+
+def _response_headers(outcome: Outcome | Attempt | None) -> str:
+    """The headers that were kept of an answer, on one line."""
+    kept: Any = (outcome and outcome.get("response_headers")) or {}
+    return "; ".join(f"{name}: {value}" for name, value in kept.items())

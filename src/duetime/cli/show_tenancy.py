@@ -101,6 +101,8 @@ def show_group(screen: Screen, group: Row, now: Millis) -> None:
         "response": f"{number(group['response_bytes'])} bytes are kept"
         if group.get("response_bytes")
         else None,
+        "and headers": ", ".join(map(str, group.get("response_headers") or ())),
+        "must match": json(group.get("response_schema")),
         "signatures": json(group.get("signatures")),
         "credential": group.get("credential"),
         "on failure": json(group.get("on_failure")),

@@ -1,6 +1,6 @@
 """Tenants, keys, groups and usage, as typed dictionaries: the service's own JSON."""
 
-from typing import Literal, Required, TypedDict
+from typing import Any, Literal, Required, TypedDict
 
 from duetime.client.types import OnFailure, RetryPolicy, Signature
 
@@ -106,6 +106,8 @@ class GroupChange(TypedDict, total=False):
     headers: dict[str, str] | None
     retention: str | None
     response_bytes: int | None
+    response_headers: list[str] | None
+    response_schema: dict[str, Any] | None
     signatures: list[Signature] | None
     credential: str | None
     on_failure: OnFailure | None
@@ -134,6 +136,8 @@ class Group(TypedDict, total=False):
     headers: dict[str, str]
     retention: str | None
     response_bytes: int
+    response_headers: list[str]
+    response_schema: dict[str, Any] | None
     signatures: list[Signature]
     credential: str | None
     on_failure: OnFailure | None

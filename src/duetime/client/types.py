@@ -93,6 +93,7 @@ class Outcome(TypedDict, total=False):
     latency_ms: int | None
     error: str | None
     response: str | None
+    response_headers: dict[str, str] | None
 
 
 class Timer(TypedDict, total=False):
@@ -121,6 +122,7 @@ class Timer(TypedDict, total=False):
     deadline: str | None
     retention: str | None
     response_bytes: int
+    response_headers: list[str]
     signatures: list[Signature]
     last_error: str | None
     outcome: Outcome | None
@@ -199,6 +201,7 @@ class Attempt(TypedDict, total=False):
     latency_ms: int | None
     error: str | None
     response: str | None
+    response_headers: dict[str, str] | None
     next_at: str | None
 
 

@@ -45,7 +45,7 @@ class Response(NamedTuple):
     status: int
     headers: list[tuple[bytes, bytes]]
     excerpt: Excerpt | None = None  # of the body, where one was asked for
-    is_whole: bool = True  # the body was read to its end
+    flaw: str | None = None  # why the body was not read to its end, if it was not
 
     def header(self, name: bytes) -> str | None:
         """The value of a header, by its name in lower case."""
@@ -63,6 +63,7 @@ class Answers:
 
     __slots__ = (
         "_excerpt",
+        "_flaw",
         "_has_head",
         "_headers",
         "_is_head",
@@ -91,6 +92,7 @@ class Answers:
         self._has_head = False  # the answer: its headers are complete
         self._headers: list[tuple[bytes, bytes]] = []
         self._received = 0
+        self._flaw: str | None = None
 
     def _use_new_parser(self, *, sees_body: bool) -> None:
         parser = HttpResponseParser(_WithBody(self) if sees_body else self)
@@ -118,12 +120,15 @@ class Answers:
     def feed(self, data: bytes, read_at_most: int) -> None:
         """Take what came."""
         self._received += len(data)
+        if self._received > read_at_most:  # also if the rest comes with it, or it would be chance
+            self._flaw = f"is longer than {read_at_most // 1024} KiB, its headers included"
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             self.can_go_on = False
         except HttpParserError as error:
             self.can_go_on = False
+            self._flaw = "is not valid HTTP"
             is_tls = self._received == len(data) and data.startswith(_TLS_ALERT)
             self._stop_reading(_SPEAKS_TLS if is_tls else _CLEARER.get(str(error), str(error)))
         if self._received > read_at_most:
@@ -174,16 +179,16 @@ class Answers:
         else:
             self._headers = []
 
-    def _complete(self, *, can_go_on: bool, is_whole: bool = True) -> None:
+    def _complete(self, *, can_go_on: bool) -> None:
         if not self.answer.done():
             self.can_go_on = can_go_on
             status = self._parser.get_status_code()
-            self.answer.set_result(Response(status, self._headers, self._excerpt, is_whole))
+            self.answer.set_result(Response(status, self._headers, self._excerpt, self._flaw))
 
     def _stop_reading(self, problem: str) -> None:
         """Take the answer for what it is so far: its status alone decides."""
         if self._has_head:
-            self._complete(can_go_on=False, is_whole=False)
+            self._complete(can_go_on=False)
         else:
             self.fail(NotHttp(problem))
 

@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
     ) -> Response:
         """Send a request and wait for its answer; NoAnswer or TimeoutError if none comes.
 
-        ``keep`` says how many bytes of the answer's body to keep, of those that are read.
+        ``keep`` says how many bytes of the answer's body are wanted, of those that are read.
         """
         self.is_reusable = False
         if self._transport.is_closing():

@@ -1,4 +1,4 @@
-"""An excerpt: how the body of an answer began, as text that every store takes."""
+"""An excerpt: how the body of an answer began, and as text that every store takes."""
 
 import codecs
 import re
@@ -22,39 +22,44 @@ class Excerpt:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = bytearray()
+        self._kept: bytes | bytearray = b""
 
-    def add(self, piece: bytes | bytearray) -> None:
+    def add(self, piece: bytes) -> None:
         room = self._most - len(self._kept)
-        if room > 0:
-            self._kept += piece if len(piece) <= room else piece[:room]
+        if len(piece) > room:
+            piece = piece[:room]
+        if not self._kept:
+            self._kept = piece  # most bodies come in one
+        else:
+            if isinstance(self._kept, bytes):
+                self._kept = bytearray(self._kept)
+            self._kept += piece
 
     @property
-    def is_full(self) -> bool:
-        """Tell whether there may have been more."""
-        return len(self._kept) >= self._most
-
-    def body(self) -> bytes:
-        """What was kept."""
+    def content(self) -> bytes:
+        """What was kept, as it came."""
         return bytes(self._kept)
 
-    def first(self, most: int) -> "Excerpt | None":
-        """The same of fewer bytes; None: of none."""
-        if most <= 0:
-            return None
-        shorter = Excerpt(min(most, self._most))
-        shorter.add(self._kept)
-        return shorter
+    def text(self, most: int) -> str:
+        """So many bytes of what was kept, as ``harmless`` has it."""
+        return harmless(self._kept, most)
 
-    def text(self) -> str:
-        """What was kept, read as UTF-8; what is none, and controls, are replaced.
 
-        Half a character at the end is left out where the limit may have cut it. Lines end with a
-        newline, however they ended before.
-        """
-        is_whole = len(self._kept) < self._most
-        harmless = self._kept.replace(b"\r\n", b"\n").translate(_HARMLESS)
-        text, _ = codecs.utf_8_decode(harmless, "replace", is_whole)
-        if _THEIR_FIRST in harmless:
-            text = _LATER_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
-        return text
+def harmless(content: bytes | bytearray, most: int, *, is_line: bool = False) -> str:
+    """The first ``most`` bytes, read as UTF-8; what is none, and controls, are replaced.
+
+    Half a character at the end is left out where the limit may have cut it. Lines end with a
+    newline, however they ended before; where it is to be one line, that is a space.
+    """
+    is_whole = len(content) < most
+    if len(content) > most:
+        content = content[:most]
+    if content.isascii():
+        text = content.decode("ascii")
+        if text.isprintable():  # which most are, and this is quick to tell
+            return text
+    content = content.replace(b"\r\n", b"\n").translate(_HARMLESS)
+    text, _ = codecs.utf_8_decode(content, "replace", is_whole)
+    if _THEIR_FIRST in content:
+        text = _LATER_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    return text.replace("\n", " ") if is_line else text

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
-from duetime.delivery import following, headers, outcomes
+from duetime.delivery import headers, outcomes
 from duetime.delivery.answers import NoAnswer, NothingCame, Response, Unfinished
+from duetime.delivery.capture import Capture, capture_of
 from duetime.delivery.client_certificate import ClientCertificate
 from duetime.delivery.connection import Connection
 from duetime.delivery.connections import Connections
@@ -55,7 +56,7 @@ class _Request(NamedTuple):
     url: _ParsedUrl
     head: bytes
     callback: HttpCallback
-    keep: int  # so many bytes of the answer's body
+    capture: Capture
     started: float  # on the monotonic clock
     certificate: ClientCertificate | None = None
 
@@ -181,21 +182,13 @@ class HttpSender:
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
         fields |= shown.headers
         head = headers.written(callback.method, url.path, url.host, fields)
-        keep = following.MOST_BYTES if callback.follow_response else timer.spec.response_bytes
-        request = _Request(url, head, callback, keep, started, shown.certificate)
+        capture = capture_of(timer.spec, callback, terms.check)
+        request = _Request(url, head, callback, capture, started, shown.certificate)
         response = await self._try_addresses(request, is_mine)
         if isinstance(response, Outcome):
             return response
         since = self._since(started)
-        if callback.follow_response:
-            return self._followed(response, timer.spec.response_bytes, url.parsed, since)
-        return outcomes.answered(response, url.parsed, self._clock, since)
-
-    def _followed(self, response: Response, keep: int, url: Url, since: Millis) -> Outcome:
-        """The outcome of an answer whose body is asked what is to be done."""
-        body, response = response, outcomes.shortened(response, keep)
-        outcome = outcomes.answered(response, url, self._clock, since)
-        return outcomes.followed(outcome, body, self._clock.now()) if outcome.ok else outcome
+        return outcomes.answered(response, capture, url.parsed, self._clock, since)
 
     async def _deliver_with_credential(
         self,
@@ -233,7 +226,7 @@ class HttpSender:
             return problem
         fields = {**fields, "User-Agent": headers.USER_AGENT, "Content-Length": str(len(body))}
         head = headers.written(callback.method, url.path, url.host, fields)
-        request = _Request(url, head, callback, MOST_BYTES, started)
+        request = _Request(url, head, callback, Capture(MOST_BYTES), started)
         return await self._try_addresses(request, lambda: True)
 
     async def _try_addresses(
@@ -266,12 +259,12 @@ class HttpSender:
         return outcome
 
     async def _exchange(self, connection: Connection, request: _Request) -> Response | Outcome:
-        url, head, callback, keep, started, _ = request
+        url, head, callback, capture, started, _ = request
         left, is_head = self._left(callback, started), callback.method == "HEAD"
         _, address, _ = connection.route
         try:
             return await connection.exchange(
-                head, headers.body(callback), left, is_head=is_head, keep=keep
+                head, headers.body(callback), left, is_head=is_head, keep=capture.wanted
             )
         except TimeoutError as error:
             url.receiver.demote(address)

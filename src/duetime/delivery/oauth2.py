@@ -175,7 +175,7 @@ def read(answer: Response | Outcome, now: float) -> Token | NoToken:
 
 def _content(answer: Response) -> dict[str, Any] | None:
     try:
-        content = msgspec.json.decode(answer.excerpt.text() if answer.excerpt else b"")
+        content = msgspec.json.decode(answer.excerpt.content if answer.excerpt else b"")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

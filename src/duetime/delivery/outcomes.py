@@ -1,7 +1,7 @@
 """Outcomes: what an answer, or the lack of one, means for the timer, in words a person understands.
 
 Nothing that the user keeps secret is ever quoted: no header, no body, no query of a URL.
-How an answer's body began stands beside the words, and only where it is asked for.
+What is kept of an answer stands beside the words, and only where it is asked for.
 """
 
 import os
@@ -16,6 +16,7 @@ from pyreqwest.http import Url
 from duetime.clock import Clock, Millis, from_datetime
 from duetime.delivery import following
 from duetime.delivery.answers import BrokeOff, GivenUp, NoAnswer, NotHttp, Response
+from duetime.delivery.capture import Capture
 from duetime.delivery.egress import Egress
 from duetime.delivery.opening import TlsFailed
 from duetime.delivery.proxy import ProxyFailed
@@ -48,43 +49,48 @@ _NOT_SPOKEN = frozenset(
 )
 
 
-def answered(response: Response, asked: Url, clock: Clock, latency: Millis) -> Outcome:
-    """The outcome of an answer. Its status alone decides."""
-    status, excerpt = response.status, response.excerpt
-    text = None if excerpt is None else excerpt.text()
+def answered(
+    response: Response, capture: Capture, asked: Url, clock: Clock, latency: Millis
+) -> Outcome:
+    """The outcome of an answer. Its status decides, and where that is 2xx, what the group asks."""
+    status = response.status
+    text, fields = capture.text(response), capture.fields(response)
     if 200 <= status < 300:  # noqa: PLR2004 - the class of success
-        return Outcome(kind=Kind.OK, status_code=status, latency_ms=latency, response=text)
-    # What is no status of HTTP counts as a fault of the receiver's, as RFC 9110 has it.
-    is_none = not 100 <= status < 600  # noqa: PLR2004 - the five classes
-    is_its_fault = is_none or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    retryable = is_its_fault or status in _RETRYABLE
-    error = _PHRASES.get(status) or f"HTTP {status:03}{', which is no status' * is_none}"
-    if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
-        error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
+        error = capture.problem(response)
+        if error is None:
+            success = Outcome(
+                kind=Kind.OK,
+                status_code=status,
+                latency_ms=latency,
+                response=text,
+                response_headers=fields,
+            )
+            return _followed(success, capture.wish(response, clock.now()))
+        # As after a 5xx: it is for the receiver to be repaired, and the policy bounds the tries.
+        kind, retryable = Kind.RESPONSE, True
+    else:
+        kind = Kind.HTTP
+        # What is no status of HTTP counts as a fault of the receiver's, as RFC 9110 has it.
+        is_none = not 100 <= status < 600  # noqa: PLR2004 - the five classes
+        is_its_fault = is_none or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        retryable = is_its_fault or status in _RETRYABLE
+        error = _PHRASES.get(status) or f"HTTP {status:03}{', which is no status' * is_none}"
+        if status // 100 == 3 and (location := response.header(b"location")):  # noqa: PLR2004
+            error = f"redirect{_to(asked, location)} was not followed (HTTP {status})"
     return Outcome(
-        kind=Kind.HTTP,
+        kind=kind,
         status_code=status,
         latency_ms=latency,
         error=error,
         retryable=retryable,
         retry_at=retry_at(response.header(b"retry-after"), clock.now()) if retryable else None,
         response=text,
+        response_headers=fields,
     )
 
 
-def shortened(response: Response, keep: int) -> Response:
-    """An answer of whose body no more is kept than was asked for, though more had to be read."""
-    excerpt = response.excerpt
-    return response._replace(excerpt=None if excerpt is None else excerpt.first(keep))
-
-
-def followed(outcome: Outcome, response: Response, now: Millis) -> Outcome:
+def _followed(outcome: Outcome, wish: following.Wish) -> Outcome:
     """The outcome of a success, by what the answer's body asks for."""
-    excerpt = response.excerpt
-    if not response.is_whole or (excerpt is not None and excerpt.is_full):
-        wish = following.CUT_OFF
-    else:
-        wish = following.read(b"" if excerpt is None else excerpt.body(), now)
     if wish.error is None:
         return outcome if wish.again_at is None else replace(outcome, again_at=wish.again_at)
     return replace(outcome, kind=Kind.HTTP, error=wish.error, retryable=wish.retryable)

@@ -8,16 +8,23 @@ same one sent again by somebody who saw it.
 """
 
 import binascii
-import hmac
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
 from duetime.errors import ConfigurationError
 from duetime.webhooks import decode_secret
 
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
 VARIABLE = "SIGNING_SECRETS"
+
+_BLOCK = 64  # bytes that SHA-256 takes at a time
+_INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
 def parse_secret(text: str) -> bytes:
@@ -30,10 +37,8 @@ def parse_secret(text: str) -> bytes:
 
 def sign(secret: bytes, webhook_id: str, timestamp: int, body: bytes | Raw) -> str:
     """Sign one request: the value of its ``webhook-signature`` header for this secret."""
-    signature = _keyed(secret).copy()
-    signature.update(f"{webhook_id}.{timestamp}.".encode())
-    signature.update(memoryview(body))
-    return "v1," + binascii.b2a_base64(signature.digest(), newline=False).decode()
+    mac = _mac(secret, f"{webhook_id}.{timestamp}.".encode(), body)
+    return "v1," + binascii.b2a_base64(mac, newline=False).decode()
 
 
 def signatures(secrets: Sequence[bytes], webhook_id: str, timestamp: int, body: bytes | Raw) -> str:
@@ -47,16 +52,27 @@ def body_signatures(secrets: Sequence[bytes], body: bytes | Raw) -> str:
 
 
 def _sign_body(secret: bytes, body: bytes | Raw) -> str:
-    signature = _keyed(secret).copy()
-    signature.update(memoryview(body))
-    return signature.hexdigest()
+    return _mac(secret, b"", body).hex()
+
+
+def _mac(secret: bytes, head: bytes, body: bytes | Raw) -> bytes:
+    """The HMAC-SHA256 of a head and a body: what RFC 2104 makes of two hashes.
+
+    Every callback comes through here. hmac.digest does it all in one call, but it lets go of the
+    interpreter even for a few bytes, and a busy thread is quick to take it: beside one, that costs
+    20 us more. A copy of an hmac.HMAC takes half as long again as those of the two hashes.
+    """
+    inner, outer = _keyed(secret)
+    inner, outer = inner.copy(), outer.copy()
+    inner.update(head)
+    inner.update(memoryview(body))
+    outer.update(inner.digest())
+    return outer.digest()
 
 
 @lru_cache(maxsize=1024)
-def _keyed(secret: bytes) -> hmac.HMAC:
-    """The part of the work that depends on the secret alone.
-
-    hmac.digest does it all in one call, but it lets go of the interpreter even for a few bytes,
-    and a busy thread is quick to take it: beside one, that costs 20 us more.
-    """
-    return hmac.new(secret, digestmod="sha256")
+def _keyed(secret: bytes) -> tuple["_Hash", "_Hash"]:
+    """The part of the work that depends on the secret alone."""
+    key = secret if len(secret) <= _BLOCK else sha256(secret).digest()
+    key = key.ljust(_BLOCK, b"\0")
+    return sha256(key.translate(_INNER)), sha256(key.translate(_OUTER))

@@ -9,6 +9,9 @@ from typing import NamedTuple, TypeAlias
 
 from duetime.timer import Timer
 
+# What is wrong with the body of a 2xx answer, in words that quote nothing of it; None: nothing.
+Check: TypeAlias = Callable[[bytes], str | None]
+
 
 class Terms(NamedTuple):
     """The terms of one group."""
@@ -17,10 +20,14 @@ class Terms(NamedTuple):
     # Why a callback cannot be signed with what it should be: it is not sent without. A sentence
     # for whoever runs the service.
     unsignable: str | None = None
+    check: Check | None = None  # what the bodies of answers must pass
 
     def __repr__(self) -> str:
         """Show no secret, wherever this is printed."""
-        return f"Terms(secrets={len(self.secrets)}, unsignable={self.unsignable!r})"
+        return (
+            f"Terms(secrets={len(self.secrets)}, unsignable={self.unsignable!r}, "
+            f"check={self.check is not None})"
+        )
 
 
 NO_TERMS = Terms()

@@ -25,6 +25,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: dict[str, str] = {}
     retention: Millis | None = None
     response_bytes: int = 0  # of each answer, that are kept
+    response_headers: tuple[str, ...] = ()  # of each answer, by names in lower case, likewise
     signatures: tuple[Signature, ...] = USUAL_SIGNATURES
     credential: str | None = None
     on_failure: OnFailure | None = None
@@ -45,6 +46,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     defaults: Defaults = NO_DEFAULTS
     quotas: Quotas = UNLIMITED
     on_resume: OnResume = USUAL_ON_RESUME
+    response_schema: str | None = None  # JSON Schema that answers must match, as JSON
     paused_at: Millis | None = None  # the last time
     resumed_at: Millis | None = None  # since then
     resuming: str | None = None  # the action that sees to what fell due meanwhile, until it has

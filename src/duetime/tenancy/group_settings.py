@@ -1,10 +1,12 @@
 """What of a group its users set, and how a request changes that: what it does not name stays."""
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from duetime.clock import Millis
 from duetime.delivery import Sender
+from duetime.delivery.schema import LONGEST_SCHEMA, compiled
+from duetime.delivery.schema_size import UnfitSchema
 from duetime.drafts import to_on_failure, to_retry_policy
 from duetime.durations import format_duration
 from duetime.errors import InvalidRequest
@@ -13,6 +15,12 @@ from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.tenants import changed_quotas
 from duetime.timer import HttpCallback
+
+# What a receiver says in these is for whoever has signed in there, and for nobody to keep.
+_SECRET_HEADERS = frozenset(
+    {"authorization", "authentication-info", "cookie", "set-cookie", "www-authenticate"}
+)
+_SECRET_PREFIXES = ("proxy-", "set-cookie")
 
 
 def changed(old: Group, body: PutGroup, now: Millis, sender: Sender) -> Group:
@@ -24,6 +32,8 @@ def changed(old: Group, body: PutGroup, now: Millis, sender: Sender) -> Group:
         changes["on_resume"] = body.on_resume or USUAL_ON_RESUME
     if body.quotas is not UNSET:
         changes["quotas"] = changed_quotas(old.quotas, body.quotas)
+    if body.response_schema is not UNSET:
+        changes["response_schema"] = _schema(body.response_schema)
     defaults = _changed_defaults(old.defaults, body)
     if body.on_failure is not UNSET:
         told = None if body.on_failure is None else to_on_failure(body.on_failure, sender)
@@ -44,6 +54,8 @@ def _changed_defaults(old: Defaults, body: PutGroup) -> Defaults:
         changes["headers"] = body.headers or {}
     if body.response_bytes is not UNSET:
         changes["response_bytes"] = body.response_bytes or NO_DEFAULTS.response_bytes
+    if body.response_headers is not UNSET:
+        changes["response_headers"] = _names(body.response_headers or [])
     if body.signatures is not UNSET:
         changes["signatures"] = (
             NO_DEFAULTS.signatures
@@ -61,6 +73,27 @@ def _retention(text: str) -> Millis:
         shortest = format_duration(SHORTEST_RETENTION)
         raise InvalidRequest(f"retention: must be at least {shortest}")
     return retention
+
+
+def _names(names: list[str]) -> tuple[str, ...]:
+    for name in names:
+        lower = name.lower()
+        if lower in _SECRET_HEADERS or lower.startswith(_SECRET_PREFIXES):
+            raise InvalidRequest(f"response_headers: {name} may carry a secret, and is never kept")
+    return tuple(dict.fromkeys(name.lower() for name in names))
+
+
+def _schema(raw: Raw) -> str | None:
+    if len(raw) > LONGEST_SCHEMA:
+        raise InvalidRequest(f"response_schema: must be at most {LONGEST_SCHEMA} bytes")
+    text = bytes(raw).decode()
+    if text == "null":
+        return None
+    try:
+        compiled(text)
+    except UnfitSchema as error:
+        raise InvalidRequest(f"response_schema: {error}") from None
+    return text
 
 
 def _check(defaults: Defaults, sender: Sender) -> None:

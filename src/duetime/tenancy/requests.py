@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime.ids import SHARDS
 from duetime.requests import (
@@ -22,6 +22,8 @@ from duetime.timer import Signature
 
 LONGEST_TENANT = 64
 MOST_RESPONSE_BYTES = 16 * 1024
+MOST_RESPONSE_HEADERS = 16
+LONGEST_RESPONSE_HEADER = 64
 MOST_GROUPS_OF_A_KEY = 64
 SLOWEST_PACE = 0.001  # timers per second: one in a quarter of an hour
 
@@ -204,6 +206,32 @@ _ResponseBytes: TypeAlias = Annotated[
         description="How many bytes of each answer of a receiver are kept.",
     ),
 ]
+_ResponseHeaders: TypeAlias = Annotated[
+    list[
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=LONGEST_RESPONSE_HEADER,
+                pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z",
+                examples=["X-Request-Id"],
+            ),
+        ]
+    ],
+    Meta(
+        max_length=MOST_RESPONSE_HEADERS,
+        description="Which headers of each answer of a receiver are kept.",
+    ),
+]
+_ResponseSchema: TypeAlias = Annotated[
+    Raw,
+    Meta(
+        description="A JSON Schema that the body of each 2xx answer must match, or the attempt has "
+        "failed; null: none. It counts at once, for all timers of the group.",
+        examples=[{"type": "object", "required": ["ok"], "properties": {"ok": {"const": True}}}],
+        extra_json_schema={"type": ["object", "null"]},
+    ),
+]
 _Signatures: TypeAlias = Annotated[
     list[Signature],
     Meta(
@@ -249,6 +277,8 @@ class PutGroup(Body):
     headers: _Headers = UNSET
     retention: Duration | UnsetType | None = UNSET
     response_bytes: _ResponseBytes | UnsetType | None = UNSET
+    response_headers: _ResponseHeaders | UnsetType | None = UNSET
+    response_schema: _ResponseSchema | UnsetType = UNSET
     signatures: _Signatures | UnsetType | None = UNSET
     credential: _Credential | UnsetType | None = UNSET
     on_failure: _OnFailure | UnsetType | None = UNSET

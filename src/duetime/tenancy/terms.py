@@ -1,4 +1,5 @@
-"""The terms of each group, made of the rules: what its callbacks are signed with now.
+"""The terms of each group, made of the rules: what its callbacks are signed with now, and what
+their answers must pass.
 
 They are asked for at every attempt, so they are kept until the rules change or a secret ends. A
 secret that cannot be opened is never passed over: its callbacks wait, rather than arrive unsigned,
@@ -9,7 +10,9 @@ import logging
 from typing import NamedTuple
 
 from duetime.clock import Clock, Millis
-from duetime.delivery.terms import Terms
+from duetime.delivery.schema import compiled
+from duetime.delivery.schema_size import UnfitSchema
+from duetime.delivery.terms import Check, Terms
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.signing_secret import SigningSecret
 from duetime.timer import Timer
@@ -54,12 +57,24 @@ class GroupTerms:
 
     def _make(self, tenant: str, group: str) -> _Kept:
         secrets = self._active(tenant, group)
+        check = self._check(tenant, group)
         ends = [secret.expires_at for secret in secrets if secret.expires_at is not None]
         try:
             opened = tuple(map(self._open, secrets)) if secrets else self._installation
         except CannotOpen as error:
-            return _Kept(Terms(unsignable=str(error)), min(ends, default=None))
-        return _Kept(Terms(secrets=opened), min(ends, default=None))
+            return _Kept(Terms(unsignable=str(error), check=check), min(ends, default=None))
+        return _Kept(Terms(secrets=opened, check=check), min(ends, default=None))
+
+    def _check(self, tenant: str, group: str) -> Check | None:
+        found = self._rules.group(tenant, group)
+        schema = None if found is None else found.response_schema
+        if schema is None:
+            return None
+        try:
+            return compiled(schema)
+        except UnfitSchema as error:  # it was set on a node that has what this one lacks
+            problem = f"this node cannot check the answer by response_schema, which {error}"
+            return lambda _body: problem
 
     def _active(self, tenant: str, group: str) -> list[SigningSecret]:
         """Those of the group; if it has none, those of the tenant."""
