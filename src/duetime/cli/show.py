@@ -106,7 +106,7 @@ def show_attempts(screen: Screen, attempts: Iterable[Attempt], now: Millis) -> N
     }
     attempts = list(attempts)
     optional: dict[str, Callable[[Attempt], object]] = {
-        "OCCURRENCE": lambda attempt: attempt.get("occurrence", 1) != 1,
+        "OCCURRENCE": lambda attempt: attempt.get("occurrence") != attempts[0].get("occurrence"),
         "NODE": lambda attempt: attempt.get("node"),
         "FINISHED": lambda attempt: attempt.get("finished_at"),
         "HEADERS": _response_headers,
