@@ -40,6 +40,7 @@ async def test_a_body_that_comes_after_the_end_of_its_key(
         key=id_,
         node="n",
         action=timer["id"],
+        credential="c",
     )
     body = asyncio.Event()
     slow = late_bodies(api, body)

@@ -12,10 +12,12 @@ from duetime.service import Service
 from duetime.stores import Key, Store
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
 from duetime.timer import Timer
+from duetime.vault import Vault
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
 
 NOW = 1_761_474_600_000
-KINDS = ("tenant", "key", "group", "key uses", "action")
+KINDS = ("tenant", "key", "group", "key uses", "action", "credential")
+BEARER = {"type": "bearer", "token": "t", "hosts": ["api.example.com"]}
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEY = re.compile(r"dt_[0-9a-f]{16}(_[\w-]{43})?")
@@ -81,7 +83,8 @@ class House:
         self.noting = NotingStore(store)
         self.store = FlakyStore(self.noting)
         sender = RecordingSender()
-        self.service = Service(self.store, sender, self.clock, engine=OneNode())
+        vault = Vault([bytes(32)])
+        self.service = Service(self.store, sender, self.clock, engine=OneNode(), vault=vault)
         self.api = Api(create_app(self.service, KEY), self.service, self.store, self.clock, sender)
 
     async def call(self, method: str, path: str, *, body: Any = None, **how: Any) -> Answer:
@@ -116,6 +119,7 @@ class House:
         for group in ("g", extra):
             defaults = {"title": f"title of {tenant}", "headers": {"X-Mine": f"header of {tenant}"}}
             await post(f"/groups/{group}", defaults, "PUT")
+        await post(f"/credentials/{extra}", BEARER, "PUT")
         await post("/groups/held", {}, "PUT")
         await post("/groups/held/pause")
         about = {
