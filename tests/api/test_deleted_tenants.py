@@ -14,7 +14,7 @@ from duetime.tenancy.obedience import LONGEST, LOOK_EVERY
 from duetime.testing import FlakyStore
 from tests.api.client import Api, timer_body
 from tests.api.gated import GatedStore, late_bodies
-from tests.api.test_roles import BODIES, NEEDED
+from tests.api.test_roles import BEARER, BODIES, NEEDED
 from tests.bulk.desk import Crash, CrashingStore
 from tests.waiting import settle
 
@@ -236,6 +236,7 @@ async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
     timer = (await api.call("POST", "/timers", timer_body(group="g"), key=key)).data
     assert (await api.call("DELETE", f"/timers/{timer['id']}", key=key)).status == 200
     secret = (await api.call("POST", "/signing-secrets", key=key)).data
+    assert (await api.call("PUT", "/credentials/c", BEARER, key=key)).status == 201
     dying: Api = make_api(CrashingStore(real, 3, "before"))
     with pytest.raises(Crash):
         await dying.delete("/tenants/acme")
@@ -243,6 +244,7 @@ async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
     assert (await api.get("/tenants/acme")).data["leaving_since"] is not None
     names = {"group": "g", "tenant": "acme", "node": "n", "key": key.split("_")[1]}
     names["secret"] = secret["id"]
+    names["credential"] = "c"
     return api, {**names, "id": timer["id"], "timer_id": timer["timer_id"], "action": timer["id"]}
 
 

@@ -42,6 +42,7 @@ async def test_a_body_that_comes_after_the_end_of_its_key(
         secret=secret["id"],
         node="n",
         action=timer["id"],
+        credential="c",
     )
     body = asyncio.Event()
     slow = late_bodies(api, body)

@@ -16,7 +16,8 @@ from duetime.vault import Vault
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
 
 NOW = 1_761_474_600_000
-KINDS = ("tenant", "key", "group", "key uses", "action", "signing secret")
+KINDS = ("tenant", "key", "group", "key uses", "action", "signing secret", "credential")
+BEARER = {"type": "bearer", "token": "t", "hosts": ["api.example.com"]}
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEY = re.compile(r"dt_[0-9a-f]{16}(_[\w-]{43})?")
@@ -118,6 +119,7 @@ class House:
         for group in ("g", extra):
             defaults = {"title": f"title of {tenant}", "headers": {"X-Mine": f"header of {tenant}"}}
             await post(f"/groups/{group}", defaults, "PUT")
+        await post(f"/credentials/{extra}", BEARER, "PUT")
         await post("/groups/held", {}, "PUT")
         await post("/groups/held/pause")
         secret = await post("/signing-secrets", {"group": extra})

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from duetime.stores import Store
-from tests.api.client import KEY, Answer, timer_body
-from tests.stores.neighbours import House, Tenant, alike, unlike
+from tests.api.client import KEY, Answer, http_callback, timer_body
+from tests.stores.neighbours import BEARER, House, Tenant, alike, unlike
 
 pytestmark = pytest.mark.promise("tenants-apart")
 
@@ -72,6 +72,9 @@ ASKS = {
     ],
     "POST /groups/{group}/pause": [Ask("/groups/{group}/pause")],
     "POST /groups/{group}/resume": [Ask("/groups/{group}/resume")],
+    "GET /credentials": [Ask("/credentials", 200)],
+    "GET /credentials/{credential}": [Ask("/credentials/{group}")],
+    "DELETE /credentials/{credential}": [Ask("/credentials/{group}")],
     "GET /tenants/{tenant}": [Ask("/tenants/{tenant}")],
     "PUT /tenants/{tenant}": [Ask("/tenants/{tenant}", 403, {"quotas": {"pending": 0}})],
     "DELETE /tenants/{tenant}": [Ask("/tenants/{tenant}", 403)],
@@ -141,6 +144,7 @@ ASKS = {
         Ask("/timers", 201, timer_body(timer_id="{timer_id}", group="{own_group}")),
         Ask("/timers", 201, timer_body(timer_id="{id}")),
         Ask("/timers", 201, timer_body(), headers={"Idempotency-Key": "{timer_id}"}),
+        Ask("/timers", 400, timer_body(callback=http_callback(credential="{group}"))),
     ],
     "POST /timers/batch": [
         Ask("/timers/batch", 200, {"timers": [timer_body(timer_id="{timer_id}", group="{group}")]})
@@ -151,6 +155,11 @@ ASKS = {
     ],
     "PUT /groups/{group}": [Ask("/groups/{group}", 200, {"title": "mine"})],
     "POST /groups": [Ask("/groups", 409, {"name": "{group}"})],
+    "PUT /credentials/{credential}": [
+        Ask("/credentials/{group}", 400, {"groups": None}),
+        Ask("/credentials/{group}", 201, BEARER),
+    ],
+    "POST /credentials": [Ask("/credentials", 409, {"name": "{group}", **BEARER})],
 }
 OTHERS = ("acme", "emca", "default", "", "Rival", "rival ", "rival,acme", "*", "riv\xe4l")
 OPEN = {"GET /healthz", "GET /readyz"}  # to everybody, and they know of no tenant
@@ -253,6 +262,7 @@ async def assert_that_lists_are_ones_own(house: House, rival: Tenant) -> None:
 
     assert await ids("/timers", "timers") == sorted(mine["timers"])
     assert await ids("/groups", "groups", "name") == ["default", "g", "held", "mine"]
+    assert await ids("/credentials", "credentials", "name") == ["mine"]
     assert set(await ids("/tenants/rival/keys", "keys")) < rival.ids
     assert await ids("/actions", "actions") == sorted(
         [rival.names["action"], rival.names["under_way"]]

@@ -129,7 +129,6 @@ class Credentials:
                 method="DELETE",
                 path=PATH,
                 handler=self.delete,
-                changes=True,
                 role=Role.ADMIN,
                 summary="Delete a credential",
                 tag="Credentials",
