@@ -1,15 +1,26 @@
-"""Failures: timers that have failed, and of which somebody is still to be told, in memory.
+"""Failures: timers that have failed, and of which somebody is still to be told: which, in memory.
 
 The engine comes across them like everything that wakes, and whoever tells takes them from here. It
-is a hint, and bounded: what finds no room is a row that is awake, and is found again.
+is a hint, and bounded: what finds no room is a row that is awake, and is found again. What they
+carry is not kept, since they are read anew before they are told.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
+from duetime.stores.portions import portions
 from duetime.timer import Timer
 
-MOST = 2_000
-MOST_BYTES = 32 * 1024 * 1024
+MOST = 50_000
+PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
+
+
+class Failure(NamedTuple):
+    """A timer that has failed: of which version, and how heavy it is to read."""
+
+    id: str
+    version: int
+    weight: int
 
 
 class Failures:
@@ -17,33 +28,36 @@ class Failures:
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None  # calls whoever tells
-        self._timers: dict[str, Timer] = {}
-        self._weight = 0
+        self._waiting: dict[str, Failure] = {}
 
     def __len__(self) -> int:
-        return len(self._timers)
+        return len(self._waiting)
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._waiting) < MOST
 
     def add(self, timer: Timer) -> None:
         """Have a failure told, unless too many wait for that."""
-        self.forget(timer)
-        has_room = len(self._timers) < MOST and self._weight + timer.weight <= MOST_BYTES
-        if has_room and timer.id not in self._timers:
-            self._timers[timer.id] = timer
-            self._weight += timer.weight
+        if self.has_room and not self.has(timer.id, timer.version):
+            self._waiting[timer.id] = Failure(timer.id, timer.version, timer.weight)
             self.wake()
 
-    def first(self, limit: int) -> list[Timer]:
-        """So many of those that have waited longest; they stay until they are forgotten."""
-        return [timer for _, timer in zip(range(limit), self._timers.values(), strict=False)]
+    def first(self, limit: int) -> list[Failure]:
+        """Some of those that have waited longest; they stay until they are forgotten."""
+        waiting = iter(self._waiting.values())
+        return next(portions(waiting, _weight, heaviest=PORTION, longest=limit), [])
 
-    def forget(self, timer: Timer) -> None:
+    def forget(self, failure: Failure) -> None:
         """Take a timer out, unless it has failed once more since."""
-        kept = self._timers.get(timer.id)
-        if kept is not None and kept.version <= timer.version:
-            del self._timers[timer.id]
-            self._weight -= kept.weight
+        if self._waiting.get(failure.id) == failure:
+            del self._waiting[failure.id]
 
     def has(self, id_: str, version: int) -> bool:
         """Tell whether a timer waits here, as it is now or newer."""
-        timer = self._timers.get(id_)
-        return timer is not None and timer.version >= version
+        kept = self._waiting.get(id_)
+        return kept is not None and kept.version >= version
+
+
+def _weight(failure: Failure) -> int:
+    return failure.weight

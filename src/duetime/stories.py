@@ -53,7 +53,7 @@ class Stories:
         found = self.failures.first(LARGEST)
         if not found:
             return IDLE
-        stored = await self._store.get([timer.id for timer in found])
+        stored = await self._store.get([failure.id for failure in found])
         untold = [
             now
             for was, now in zip(found, stored, strict=True)
@@ -65,8 +65,8 @@ class Stories:
             told = [timer for timer in waiting if await self._can_be_told(timer)]
             stories = await self._made(told)
         await self._put_to_sleep(waiting, stories)
-        for timer in found:
-            self.failures.forget(timer)
+        for failure in found:
+            self.failures.forget(failure)
         return 0 if self.failures else IDLE
 
     def _is_leaving(self, timer: Timer) -> bool:

@@ -171,6 +171,8 @@ def test_success_conforms(operation: str, url: str):
             allowed.add(409)  # it was done already
         if operation == "GET /nodes/{node}":
             allowed.add(404)  # this one has no engine, and thus knows of no node
+        if operation == "POST /timers/{id}/redrive":
+            allowed.add(400)  # without an engine, no timer ever fails
         assert answer.status_code in allowed, answer.text
 
     # Of good ones every operation has some, or its test fails: bad ones could not be granted.
@@ -260,7 +262,7 @@ def named(body: dict[str, Any]) -> dict[str, Any]:
 
 def grantable_group(body: dict[str, Any]) -> dict[str, Any]:
     """A generated body without the texts that would have to be durations, or headers."""
-    left_out = ("timeout", "retention", "headers", "retry_policy", "credential")
+    left_out = ("timeout", "retention", "headers", "retry_policy", "credential", "on_failure")
     return whole({name: value for name, value in body.items() if name not in left_out})
 
 

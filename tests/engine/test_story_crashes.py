@@ -152,21 +152,37 @@ async def test_who_fails_again_while_it_is_told_is_not_forgotten():
     new = replace(old, version=old.version + 3)
     waiting.add(old)
     waiting.add(new)
-    waiting.forget(old)
-    assert waiting.first(9) == [new]
     waiting.add(old)
-    assert waiting.first(9) == [new]
-    waiting.forget(new)
+    [failure] = waiting.first(9)
+    assert failure.version == new.version
+    waiting.forget(failure._replace(version=old.version))
+    assert waiting.has(new.id, new.version)
+    waiting.forget(failure)
     assert (len(waiting), waiting.has(new.id, new.version)) == (0, False)
 
 
-async def test_heavy_ones_take_more_of_the_room(node, monkeypatch):
-    """In bytes it is bounded as well."""
-    monkeypatch.setattr(failures, "MOST_BYTES", 3_000)
+async def test_heavy_ones_are_read_a_few_at_a_time(monkeypatch):
+    """What is read at once is bounded in bytes; one alone may be heavier."""
+    monkeypatch.setattr(failures, "PORTION", 5_000)
     waiting = failures.Failures()
-    for _ in range(3):
+    for _ in range(5):
         waiting.add(make_timer(status=Status.FAILED))
-    assert len(waiting) == 1
+    assert len(waiting.first(100)) == 2
+    monkeypatch.setattr(failures, "PORTION", 1)
+    assert len(waiting.first(100)) == 1
+
+
+async def test_without_room_the_reader_does_not_spin(node, clock, monkeypatch):
+    """What cannot be taken is left to a later look, and not read again and again."""
+    monkeypatch.setattr(failures, "MOST", 2)
+    refusing(node)
+    for _ in range(5):
+        await node.create(on_failure=TOLD)
+    await node.turn()
+    await node.engine.dispatcher.step()
+    clock.advance(2_000)
+    assert await node.engine.reader.step() > 0
+    assert len(node.engine.agenda) == 0
 
 
 async def test_a_failed_row_of_which_nobody_is_to_be_told_is_put_to_sleep(node, clock, caplog):

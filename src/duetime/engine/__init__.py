@@ -137,6 +137,7 @@ class Engine:
             targets=self.targets,
             herald=self.herald,
             is_in_hand=self.dispatcher.is_in_hand,
+            failures=self.failures,
             poll_every=poll_every,
         )
         self.notices = Notices(

@@ -19,9 +19,10 @@ from duetime.engine.herald import Herald
 from duetime.engine.members import Members
 from duetime.engine.targets import Targets
 from duetime.errors import StoreError
+from duetime.failures import Failures
 from duetime.stores import Due, Store, Waking
 from duetime.stores.portions import portions
-from duetime.timer import Timer
+from duetime.timer import Status, Timer
 
 # Behind every timer that wakes at its time: no id sorts after this.
 LAST_ID = "~"
@@ -45,6 +46,7 @@ class Reader:
         targets: Targets,
         herald: Herald,
         is_in_hand: Callable[[str, int], bool],
+        failures: Failures,
         poll_every: float,
     ) -> None:
         self._store = store
@@ -54,6 +56,7 @@ class Reader:
         self._targets = targets
         self._herald = herald
         self._is_in_hand = is_in_hand
+        self._failures = failures
         self._turned_away_before = 0
         self._has_refused = False  # in this pass, for want of room
         self._poll_every = poll_every
@@ -187,6 +190,9 @@ class Reader:
         if timer.wake_at is None or not (timer.wake_at <= now or self.has_read(timer.wake_at)):
             return False
         if self._is_in_hand(timer.id, timer.version):
+            return False
+        if timer.status is Status.FAILED and not self._failures.has_room:
+            self._has_refused = True
             return False
         return self._has_room(timer.wake_at, timer.weight, now)
 
