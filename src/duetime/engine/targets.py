@@ -279,10 +279,5 @@ class Targets:
             self._squeezed[target.name] = target
 
 
-def name_of(tenant: str, receiver: str) -> str:
-    """What a tenant's receiver is called here; the name of a tenant has no space."""
-    return f"{tenant} {receiver}"
-
-
 def _most_bytes_for_one() -> int:
     return MOST_BYTES_WAITING // 4
