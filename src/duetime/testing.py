@@ -8,6 +8,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from duetime.clock import Alarm, Millis
 from duetime.errors import StoreUnavailable
@@ -79,7 +80,10 @@ class RecordingSender:
         return None if isinstance(callback, HttpCallback) else "callback.type: must be http"
 
     def target(self, callback: Callback) -> str:
-        return callback.url if isinstance(callback, HttpCallback) else callback.topic
+        if not isinstance(callback, HttpCallback):
+            return "nats"
+        url = urlsplit(callback.url)
+        return f"{url.hostname}:{url.port or (80 if url.scheme == 'http' else 443)}"
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         if not is_mine():

@@ -27,6 +27,7 @@ from duetime.api.outage import Outage
 from duetime.api.proxies import Proxies
 from duetime.api.request import Request
 from duetime.api.seal import Seal
+from duetime.api.targets import Targets
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
@@ -222,6 +223,7 @@ def create_app(
             TimersByKey(service),
             Actions(service, seal),
             Groups(service),
+            Targets(service),
             Tenants(service),
             ApiKeys(service),
             Whoami(),

@@ -128,6 +128,13 @@ class TimerDetailView(TimerView):
         Instant | None,
         Meta(description="When it was due, if its group is paused and it waits for that to end."),
     ]
+    waiting_for: Annotated[
+        str | None,
+        Meta(
+            description="Why it has not started though it is due, if its target is paused or keeps "
+            "failing."
+        ),
+    ]
 
 
 class CanceledView(msgspec.Struct):
@@ -220,7 +227,7 @@ def view(timer: Timer) -> TimerView:
     )
 
 
-def detail_view(timer: Timer) -> TimerDetailView:
+def detail_view(timer: Timer, waiting_for: str | None = None) -> TimerDetailView:
     """A timer with all that is known of it."""
     spec, progress = timer.spec, timer.progress
     is_waiting = timer.status is Status.PENDING
@@ -238,6 +245,7 @@ def detail_view(timer: Timer) -> TimerDetailView:
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
         next_attempt_at=instant(timer.wake_at) if is_waiting and not is_held else None,
         held_since=instant(progress.held_since) if is_waiting else None,
+        waiting_for=waiting_for,
     )
 
 

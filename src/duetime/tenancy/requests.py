@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from duetime.ids import SHARDS
@@ -88,6 +89,20 @@ class LimitsBody(Body):
         | UnsetType
         | None
     ) = UNSET
+
+
+class PutTarget(Body):
+    """What a target shall be; what is not named stays as it is."""
+
+    limits: LimitsBody | UnsetType | None = UNSET
+
+
+class PauseTarget(Body):
+    """For how long a target is paused: until a time, for a while, or until it is resumed."""
+
+    until: Time | None = None
+    for_: Duration | None = msgspec.field(default=None, name="for")
+    reason: Annotated[Text, Meta(description="For people: why.")] | None = None
 
 
 class CreateTenant(Body):

@@ -110,6 +110,7 @@ class Rules:
         self.on_change: Callable[[], None] = lambda: None  # called when this node has changed some
         self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
         self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
+        self.paused: dict[str, Target] = {}  # by the names of their records; another one if changed
 
     def group(self, tenant: str, name: str) -> Group | None:
         """A group, if it is known and was not deleted."""
@@ -189,11 +190,16 @@ class Rules:
             shelf.is_untold = shelf.is_untold or revision == shelf.revision
 
     def _sort(self) -> None:
-        """Note which groups are held, and who has quotas: both are asked for again and again."""
+        """Note which groups are held, which targets paused, and who has quotas: often asked."""
         self._held = {
             (each.tenant, each.name): each
             for each in self.groups
             if each.deleted_at is None and (each.is_paused or each.resuming is not None)
+        }
+        self.paused = {
+            kept.record.name: kept.document
+            for kept in self.targets.all()
+            if kept.document.paused_at is not None
         }
         self.limited = {
             kept.record.name: kept.document.quotas
