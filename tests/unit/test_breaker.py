@@ -210,7 +210,7 @@ async def test_it_can_be_switched_off(clock):
     fail(other)
     tell(other, breakers, clock)
     assert not is_shut(breakers)
-    assert not breakers
+    assert not breakers.are_any
 
 
 async def test_memory_is_bounded(breakers, monkeypatch):
@@ -320,4 +320,4 @@ async def test_a_receiver_that_nobody_calls_any_more_is_forgotten(breakers, cloc
     assert breakers.remarkable() == [NAME]
     clock.advance(1)
     assert breakers.remarkable() == []
-    assert not breakers
+    assert not breakers.are_any

@@ -30,7 +30,7 @@ TELL_RECOVERY_FOR = 10.0  # seconds: a few heartbeats
 IDLE_AFTER = 3_600.0  # seconds without anything to probe it with: then it is forgotten
 LONGEST_ERROR = 200  # characters that are kept of a sentence
 
-_INSTANT = 1e-6  # a time on the wall clock and one on the other differ by less than that
+INSTANT = 1e-6  # a time on the wall clock and one on the other differ by less than that
 
 _FAILED = frozenset({Kind.NETWORK, Kind.TIMEOUT, Kind.TLS, Kind.DNS})
 _BUSY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
@@ -87,7 +87,8 @@ class Breakers:
 
     # What the engine asks ---------------------------------------------------------------------
 
-    def __bool__(self) -> bool:
+    @property
+    def are_any(self) -> bool:
         """Tell whether any receiver has failed lately."""
         return bool(self._breakers)
 
@@ -99,7 +100,7 @@ class Breakers:
         breaker = self._shut(name)
         if breaker is None:
             return None
-        if self._clock.monotonic() + _INSTANT < breaker.probe_at:
+        if self._clock.monotonic() + INSTANT < breaker.probe_at:
             return 0
         return under_way if breaker.probe is not None else under_way + 1
 
@@ -108,12 +109,12 @@ class Breakers:
         breaker = self._shut(name)
         if breaker is None:
             return True
-        return self._clock.monotonic() + _INSTANT >= breaker.probe_at and breaker.probe == id_
+        return self._clock.monotonic() + INSTANT >= breaker.probe_at and breaker.probe == id_
 
     def opens_at(self, name: str) -> float | None:
         """When a receiver is tried that is shut now, on the monotonic clock."""
         breaker = self._shut(name)
-        is_over = breaker is None or self._clock.monotonic() + _INSTANT >= breaker.probe_at
+        is_over = breaker is None or self._clock.monotonic() + INSTANT >= breaker.probe_at
         return None if breaker is None or is_over else breaker.probe_at
 
     def is_probed(self, name: str) -> bool:

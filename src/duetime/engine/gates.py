@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterable
 
 from duetime.clock import Clock, Millis
-from duetime.engine.breaker import Breakers
+from duetime.engine.breaker import INSTANT, Breakers
 from duetime.nodes import TargetReport
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.target import Target
@@ -37,12 +37,12 @@ class Gates:
 
         Whoever is told that there is no place for one more is told when there is (``opened``).
         """
-        if self._rules is None and not self.breakers:
+        if self._rules is None and not self.breakers.are_any:
             return None
         if (target := self._pause(name)) is not None:
             self._await(name, target)
             return 0
-        places = self.breakers.places(name, under_way) if self.breakers else None
+        places = self.breakers.places(name, under_way) if self.breakers.are_any else None
         if places == 0:
             self._await(name)
         return places
@@ -59,16 +59,16 @@ class Gates:
         """Tell whether a timer that was claimed for a receiver may be sent still."""
         if self._pause(name) is not None:
             return False
-        return not self.breakers or self.breakers.may_send(name, id_)
+        return not self.breakers.are_any or self.breakers.may_send(name, id_)
 
     def begun(self, name: str, id_: str) -> None:
         """Take note that a timer has a place at a receiver."""
-        if self.breakers:
+        if self.breakers.are_any:
             self.breakers.begun(name, id_)
 
     def left(self, name: str, id_: str) -> None:
         """Take note that it has given it back."""
-        if self.breakers:
+        if self.breakers.are_any:
             self.breakers.left(name, id_)
 
     def ended(self, name: str, id_: str, outcome: Outcome) -> bool:
@@ -78,7 +78,7 @@ class Gates:
     def opened(self) -> list[str]:
         """Receivers that somebody waits for, and that may be open by now."""
         self._look_at_rules()
-        now = self._clock.monotonic()
+        now = self._clock.monotonic() + INSTANT
         names: list[str] = []
         while self._looks and self._looks[0][0] <= now:
             at, name = heapq.heappop(self._looks)
@@ -89,7 +89,9 @@ class Gates:
 
     def next_look(self) -> float | None:
         """In how many seconds one may be open."""
-        return max(self._looks[0][0] - self._clock.monotonic(), 0) if self._looks else None
+        if not self._looks:
+            return None
+        return max(self._looks[0][0] - INSTANT / 2 - self._clock.monotonic(), 0)
 
     def hear(self, told: Iterable[tuple[dict[str, TargetReport], float]]) -> None:
         """Learn from what every other node tells, and told when."""
