@@ -233,12 +233,19 @@ async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
     key = await api.make_key("acme")
     timer = (await api.call("POST", "/timers", timer_body(group="g"), key=key)).data
     assert (await api.call("DELETE", f"/timers/{timer['id']}", key=key)).status == 200
+    assert (await api.call("POST", "/targets/a.example/pause", key=key)).status == 200
     dying: Api = make_api(CrashingStore(real, 3, "before"))
     with pytest.raises(Crash):
         await dying.delete("/tenants/acme")
     await api.service.rules.look()
     assert (await api.get("/tenants/acme")).data["leaving_since"] is not None
-    names = {"group": "g", "tenant": "acme", "node": "n", "key": key.split("_")[1]}
+    names = {
+        "group": "g",
+        "target": "a.example",
+        "tenant": "acme",
+        "node": "n",
+        "key": key.split("_")[1],
+    }
     return api, {**names, "id": timer["id"], "timer_id": timer["timer_id"], "action": timer["id"]}
 
 

@@ -35,6 +35,12 @@ NEEDED = {
     "DELETE /groups/{group}": "admin",
     "POST /groups/{group}/pause": "admin",
     "POST /groups/{group}/resume": "admin",
+    "GET /targets": "read_without_payloads",
+    "GET /targets/{target}": "read_without_payloads",
+    "PUT /targets/{target}": "admin",
+    "DELETE /targets/{target}": "admin",
+    "POST /targets/{target}/pause": "admin",
+    "POST /targets/{target}/resume": "admin",
     "POST /tenants": "operator",
     "GET /tenants": "operator",
     "GET /tenants/{tenant}": "read_without_payloads",
@@ -60,6 +66,7 @@ BODIES = {
     "POST /timers/actions": {"action": "cancel", "filter": {"all": True}},
     "POST /groups": {"name": "new"},
     "PUT /groups/{group}": {},
+    "PUT /targets/{target}": {},
     "POST /tenants": {"name": "new"},
     "PUT /tenants/{tenant}": {},
     "POST /tenants/{tenant}/keys": {"name": "n", "role": "read"},
@@ -105,6 +112,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
         tenant="acme",
         key=named["id"],
         node="n",
+        target="a.example",
         action=timer.data["id"],  # there is none with that id
     )
     before = await contents(api)

@@ -10,6 +10,7 @@ from duetime.client import (
     ClientError,
     ServiceError,
     ServiceUnreachable,
+    target_calls,
     tenancy_calls,
 )
 from tests.fake_service import KEY, FakeService, lines, ok, refused
@@ -25,6 +26,7 @@ ANSWER = {
     "tenants": [],
     "keys": [],
     "groups": [],
+    "targets": [],
     "actions": [],
     "lines": [],
 }
@@ -72,6 +74,26 @@ def both(service):
         (("delete_group", ("g",), {"cancel": True}), "DELETE /groups/g?cancel=true", None),
         (("pause_group", ("g",), {}), "POST /groups/g/pause", None),
         (("resume_group", ("g",), {}), "POST /groups/g/resume", None),
+        (("targets", (), {}), "GET /targets", None),
+        (("get_target", ("[::1]:80",), {}), "GET /targets/%5B%3A%3A1%5D%3A80", None),
+        (
+            ("put_target", ("a.example",), {"limits": {"burst": None}}),
+            "PUT /targets/a.example",
+            {"limits": {"burst": None}},
+        ),
+        (("pause_target", ("a.example",), {}), "POST /targets/a.example/pause", {}),
+        (
+            ("pause_target", ("a.example",), {"for_": "1h", "reason": "r"}),
+            "POST /targets/a.example/pause",
+            {"for": "1h", "reason": "r"},
+        ),
+        (
+            ("pause_target", ("a.example",), {"until": "2030-01-01T00:00:00Z"}),
+            "POST /targets/a.example/pause",
+            {"until": "2030-01-01T00:00:00Z"},
+        ),
+        (("resume_target", ("a.example",), {}), "POST /targets/a.example/resume", None),
+        (("forget_target", ("a.example",), {}), "DELETE /targets/a.example", None),
         (("whoami", (), {}), "GET /whoami", None),
         (("usage", (), {}), "GET /usage", None),
         (("actions", (), {}), "GET /actions", None),
@@ -123,6 +145,7 @@ async def test_a_client_acts_for_its_tenant(service):
         ("tenants", ()),
         ("keys", ("a",)),
         ("groups", ()),
+        ("targets", ()),
         ("usage", ()),
         ("actions", ()),
         ("get_action", ("01",)),
@@ -239,6 +262,8 @@ def test_a_refusal_says_when_to_try_again(said, seconds, service):
     "call",
     [
         tenancy_calls.pause_group("g"),
+        target_calls.pause_target("a.example"),
+        target_calls.resume_target("a.example"),
         tenancy_calls.delete_group("g", cancel=False),
         tenancy_calls.delete_tenant("acme"),
     ],

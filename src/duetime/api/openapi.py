@@ -20,11 +20,15 @@ from duetime.requests import (
     UpdateTimer,
 )
 from duetime.tenancy.requests import (
+    LONGEST_TARGET,
     LONGEST_TENANT,
+    TARGET_NAME,
     CreateGroup,
     CreateKey,
     CreateTenant,
+    PauseTarget,
     PutGroup,
+    PutTarget,
     RotateKey,
     UpdateTenant,
 )
@@ -104,6 +108,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The action's id.",
     },
     "tenant": {"schema": _TENANT, "description": "The tenant."},
+    "target": {
+        "schema": {**_TEXT, "maxLength": LONGEST_TARGET, "pattern": TARGET_NAME},
+        "description": "The receiver, by its host and port: `api.example.com:8443`. Without a port "
+        "it is 443. `nats` is that of all NATS callbacks.",
+    },
     "key": {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
         "description": "The key's id.",
@@ -129,6 +138,8 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     RotateKey: {"valid_for": "24h"},
     CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
     CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
+    PutTarget: {"limits": {"per_second": 50, "concurrency": 10}},
+    PauseTarget: {"for": "30m", "reason": "they are moving to another data centre"},
     PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},
 }
 

@@ -139,7 +139,6 @@ class Targets:
                 method="DELETE",
                 path=PATH,
                 handler=self.delete,
-                changes=True,
                 role=Role.ADMIN,
                 summary="Forget a target",
                 tag="Targets",

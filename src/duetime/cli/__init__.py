@@ -17,6 +17,7 @@ from duetime.cli import (
     node_commands,
     nodes_command,
     receiver_command,
+    target_commands,
     tenant_commands,
     timer_commands,
     usage_command,
@@ -54,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     timer_commands.add_to(commands)
     action_commands.add_to(commands)
     group_commands.add_to(commands)
+    target_commands.add_to(commands)
     tenant_commands.add_to(commands)
     key_commands.add_to(commands)
     usage_command.add_to(commands)

@@ -48,6 +48,7 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "attempt": timer.get("attempt") or None,
         "next attempt": time(timer.get("next_attempt_at"), now),
         "held since": time(timer.get("held_since"), now),
+        "waiting for": timer.get("waiting_for"),
         "last error": timer.get("last_error"),
         "response": shortened(_response(timer.get("outcome")), LONGEST_LINE),
         "created": time(timer.get("created_at"), now),

@@ -113,6 +113,7 @@ class Timer(TypedDict, total=False):
     outcome: Outcome | None
     next_attempt_at: str | None
     held_since: str | None
+    waiting_for: str | None
 
 
 class Filters(TypedDict, total=False):

@@ -22,6 +22,8 @@ from duetime.timer import Signature
 LONGEST_TENANT = 64
 MOST_RESPONSE_BYTES = 16 * 1024
 MOST_GROUPS_OF_A_KEY = 64
+LONGEST_TARGET = 300
+TARGET_NAME = r"^[^\s\x00-\x1f\x7f/?#@\\%]+$"  # what is a host is for the sender to say
 SLOWEST_PACE = 0.001  # timers per second: one in a quarter of an hour
 
 TenantName: TypeAlias = Annotated[

@@ -16,7 +16,13 @@ from duetime.tenancy.caller import Caller
 from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.obedience import Watch
-from duetime.tenancy.requests import LimitsBody, PauseTarget, PutTarget
+from duetime.tenancy.requests import (
+    LONGEST_TARGET,
+    TARGET_NAME,
+    LimitsBody,
+    PauseTarget,
+    PutTarget,
+)
 from duetime.tenancy.rules import Kept, Rules
 from duetime.tenancy.target import Target, name_of
 from duetime.tenancy.target_status import TargetStatus, Told, status_of
@@ -25,7 +31,7 @@ from duetime.timer import Callback, HttpCallback
 MOST_TARGETS = 1_000  # of one tenant that have a document
 NATS = "nats"  # what the target of all NATS callbacks is called
 
-_HOST_AND_PORT = re.compile(r"[^\s\x00-\x1f\x7f/?#@\\%]{1,300}")
+_NAME = re.compile(TARGET_NAME)
 
 
 class Targets:
@@ -142,7 +148,8 @@ class Targets:
         if text == NATS:
             return NATS
         url = f"https://{text}/"
-        name = self._sender.target(HttpCallback(url=url)) if _HOST_AND_PORT.fullmatch(text) else url
+        is_name = len(text) <= LONGEST_TARGET and _NAME.fullmatch(text)
+        name = self._sender.target(HttpCallback(url=url)) if is_name else url
         if name == url:
             raise InvalidRequest(
                 "target: must be a host, with a port unless that is 443, such as "
