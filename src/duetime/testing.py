@@ -82,8 +82,12 @@ class RecordingSender:
     def target(self, callback: Callback) -> str:
         if not isinstance(callback, HttpCallback):
             return "nats"
-        url = urlsplit(callback.url)
-        return f"{url.hostname}:{url.port or (80 if url.scheme == 'http' else 443)}"
+        try:
+            url = urlsplit(callback.url)
+            port = url.port or (80 if url.scheme == "http" else 443)
+        except ValueError:
+            return callback.url
+        return f"{url.hostname}:{port}" if url.hostname else callback.url
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         if not is_mine():
