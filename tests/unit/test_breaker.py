@@ -321,3 +321,23 @@ async def test_a_receiver_that_nobody_calls_any_more_is_forgotten(breakers, cloc
     clock.advance(1)
     assert breakers.remarkable() == []
     assert not breakers.are_any
+
+
+async def test_it_is_logged_once(breakers, clock, caplog):
+    """When it begins and when it ends; not with every probe, nor for who asks to be left alone."""
+    caplog.set_level("INFO")
+    fail(breakers)
+    for pause in (5_000, 10_000):
+        clock.advance(pause)
+        probe(breakers, FAILED)
+    clock.advance(20_000)
+    probe(breakers, OK)
+    assert [record.message for record in caplog.records] == [
+        f"{NAME} keeps failing (HTTP 500): nothing is sent to it until one callback has tried it",
+        f"{NAME} is well again after 35.0 s",
+    ]
+    caplog.clear()
+    fail(breakers, 1, replace(FAILED, status_code=429, retry_at=clock.now() + 1_000))
+    clock.advance(1_000)
+    probe(breakers, OK)
+    assert caplog.records == []

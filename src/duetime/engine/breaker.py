@@ -251,20 +251,21 @@ class Breakers:
 
     def _open(self, name: str, breaker: Breaker, asked_until: float) -> None:
         now = self._clock.monotonic()
-        if breaker.since is None:
-            breaker.since = now
+        is_first, has_asked = breaker.since is None, asked_until > -math.inf
+        breaker.since = now if breaker.since is None else breaker.since
         breaker.opened_at = now
         breaker.probe = None
         breaker.until = asked_until
-        if asked_until == -math.inf:
+        if not has_asked:
             breaker.length = min(max(2 * breaker.length, FIRST_PAUSE), self._longest_pause)
             breaker.until = now + breaker.length * (1 - JITTER * self._luck())
-        log.warning(
-            "%s is failing (%s): nothing is sent to it for %.1f s",
-            name,
-            breaker.error,
-            breaker.probe_at - now,
-        )
+        if is_first:  # one that asks for it does so often, and is well
+            log.log(
+                logging.DEBUG if has_asked else logging.WARNING,
+                "%s keeps failing (%s): nothing is sent to it until one callback has tried it",
+                name,
+                breaker.error,
+            )
 
     def _is_well(self, name: str) -> bool:
         self._note_answer(name)
@@ -274,7 +275,8 @@ class Breakers:
         now = self._clock.monotonic()
         self._recovered[name] = now
         _make_room(self._recovered)
-        log.info("%s is well again after %.1f s", name, now - breaker.since)
+        if breaker.length:  # it was told that it failed
+            log.info("%s is well again after %.1f s", name, now - breaker.since)
         return True
 
     def _note_answer(self, name: str) -> None:
