@@ -39,6 +39,7 @@ async def test_a_body_that_comes_after_the_end_of_its_key(
         tenant="acme",
         key=id_,
         node="n",
+        target="a.example",
         action=timer["id"],
     )
     body = asyncio.Event()
