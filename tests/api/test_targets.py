@@ -303,6 +303,17 @@ async def test_what_nodes_tell_is_put_together(engine_api: Api, engine):
     assert (target["state"], target["failures"]) == ("paused", 12)
 
 
+async def test_what_was_told_before_it_was_resumed_is_over(engine_api: Api, engine):
+    """The other nodes know of it by then, and tell so with their next heartbeat."""
+    engine.tell(f"default {NAME}", 1_000, failures=12, failing_for=4_000, probe_in=6_000)
+    resumed = await engine_api.post(f"{PATH}/resume")
+    assert (resumed.data["state"], resumed.data["failures"]) == ("ok", 0)
+    engine.others.clear()
+    engine_api.clock.advance(1_000)
+    engine.tell(f"default {NAME}", 500, failures=10, failing_for=100, probe_in=6_000)
+    assert (await engine_api.get(PATH)).data["state"] == "failing"
+
+
 async def test_a_timer_says_that_it_waits_for_its_target(engine_api: Api):
     """By its id and by its key, and only where it is due."""
     due = await engine_api.create(delay="0s", timer_id="k")

@@ -42,7 +42,13 @@ def status_of(
 ) -> TargetStatus:
     """Put together what is known of a target, with what nodes told, and how long ago."""
     reports = list(reports)
-    failing = [(report, age) for report, age in reports if report.failing_for is not None]
+    resumed_at = 0 if document is None else document.resumed_at or 0
+    failing = [
+        (report, age)
+        for report, age in reports
+        # What was told before somebody resumed it is not so any more.
+        if report.failing_for is not None and now - age >= resumed_at
+    ]
     worst = max((report for report, _ in failing), key=lambda each: each.failures, default=None)
     status = TargetStatus(
         name=name,
