@@ -210,7 +210,7 @@ async def test_it_can_be_switched_off(clock):
     fail(other)
     tell(other, breakers, clock)
     assert not is_shut(breakers)
-    assert not breakers.are_any
+    assert not breakers.failing
 
 
 async def test_memory_is_bounded(breakers, monkeypatch):
@@ -219,7 +219,7 @@ async def test_memory_is_bounded(breakers, monkeypatch):
     for number in range(100):
         breakers.ended(f"t {number}", "x", FAILED)
         breakers.ended(f"u {number}", "x", OK)
-    assert len(breakers._breakers) == 10
+    assert len(breakers.failing) == 10
     assert len(breakers._answered) == 10
 
 
@@ -261,6 +261,7 @@ async def test_a_node_that_has_been_well_served_since_knows_better(breakers, clo
     other = make(clock)
     fail(breakers)
     clock.advance(1_000)
+    other.tick()
     other.ended(NAME, "x", OK)
     tell(breakers, other, clock)
     assert other.places(NAME, 0) is None
@@ -320,7 +321,7 @@ async def test_a_receiver_that_nobody_calls_any_more_is_forgotten(breakers, cloc
     assert breakers.remarkable() == [NAME]
     clock.advance(1)
     assert breakers.remarkable() == []
-    assert not breakers.are_any
+    assert not breakers.failing
 
 
 async def test_it_is_logged_once(breakers, clock, caplog):

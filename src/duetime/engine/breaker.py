@@ -81,16 +81,16 @@ class Breakers:
         self._most_failures = most_failures
         self._longest_pause = longest_pause / 1000
         self._luck = luck
-        self._breakers: dict[str, Breaker] = {}
+        self.failing: dict[str, Breaker] = {}  # those that have failed, be they shut or not
         self._answered: dict[str, float] = {}  # when each receiver has last shown that it is well
+        self._now = clock.monotonic()  # at the last tick: good enough for that
         self._recovered: dict[str, float] = {}  # when those that were shut have
 
     # What the engine asks ---------------------------------------------------------------------
 
-    @property
-    def are_any(self) -> bool:
-        """Tell whether any receiver has failed lately."""
-        return bool(self._breakers)
+    def tick(self) -> None:
+        """Look at the clock, which is not asked for every answer."""
+        self._now = self._clock.monotonic()
 
     def places(self, name: str, under_way: int) -> int | None:
         """How many a receiver may have under way, of which it has so many; None: as many as ever.
@@ -130,7 +130,7 @@ class Breakers:
 
     def left(self, name: str, id_: str) -> None:
         """Take note that a timer has given its place back, be it without having been sent."""
-        breaker = self._breakers.get(name)
+        breaker = self.failing.get(name)
         if breaker is not None and breaker.probe == id_:
             breaker.probe = None
 
@@ -139,13 +139,15 @@ class Breakers:
         if not self._most_failures:
             return False
         if outcome.kind is Kind.OK or (outcome.status_code is not None and not _is_bad(outcome)):
-            return self._is_well(name)
+            self._answered[name] = self._now
+            _make_room(self._answered)
+            return bool(self.failing) and self._is_well(name)
         if not _is_bad(outcome):
             return False
-        breaker = self._breakers.get(name)
+        breaker = self.failing.get(name)
         if breaker is None:
-            breaker = self._breakers[name] = Breaker()
-            _make_room(self._breakers)
+            breaker = self.failing[name] = Breaker()
+            _make_room(self.failing)
         breaker.failures += 1
         breaker.error = outcome.error and outcome.error[:LONGEST_ERROR]
         asked_until = self._asked_until(outcome)
@@ -161,22 +163,23 @@ class Breakers:
 
     def reset(self, name: str) -> None:
         """Forget all that was wrong with a receiver: somebody has said that it is well."""
-        self._breakers.pop(name, None)
-        self._note_answer(name)
+        self.failing.pop(name, None)
+        self._answered[name] = self._clock.monotonic()
+        _make_room(self._answered)
 
     # What nodes tell each other ---------------------------------------------------------------
 
     def remarkable(self) -> list[str]:
         """Which receivers the others must hear of: those that are shut, or have just recovered."""
         now = self._clock.monotonic()
-        for name, breaker in list(self._breakers.items()):
+        for name, breaker in list(self.failing.items()):
             is_idle = breaker.probe is None and now > breaker.probe_at + IDLE_AFTER
             if breaker.since is not None and is_idle:
-                del self._breakers[name]
+                del self.failing[name]
         for name, at in list(self._recovered.items()):
             if now > at + TELL_RECOVERY_FOR:
                 del self._recovered[name]
-        shut = [name for name, breaker in self._breakers.items() if breaker.since is not None]
+        shut = [name for name, breaker in self.failing.items() if breaker.since is not None]
         return [*shut, *(self._recovered.keys() - shut)]
 
     def report(self, name: str) -> TargetReport:
@@ -205,11 +208,11 @@ class Breakers:
             return []
         before = {
             name: breaker.probe_at
-            for name, breaker in self._breakers.items()
+            for name, breaker in self.failing.items()
             if breaker.since is not None
         }
         for name in before:  # what nobody tells any more is not true any more
-            self._breakers[name].heard_until = -math.inf
+            self.failing[name].heard_until = -math.inf
         now = self._clock.monotonic()
         for reports, told_at in told:
             for name, report in reports.items():
@@ -217,7 +220,7 @@ class Breakers:
                     self._hear_of_recovery(name, told_at - report.recovered_ago / 1000)
                 elif told_at + report.shut_for / 1000 > now:
                     self._hear_of_failures(name, report, told_at)
-        return [name for name, at in before.items() if self._breakers[name].probe_at < at]
+        return [name for name, at in before.items() if self.failing[name].probe_at < at]
 
     def _hear_of_recovery(self, name: str, at: float) -> None:
         """Try a receiver now that is well for another node, if it was shut before that."""
@@ -230,11 +233,11 @@ class Breakers:
         shut_at = told_at - report.shut_ago / 1000
         if self._answered.get(name, -math.inf) > shut_at:
             return
-        breaker = self._breakers.get(name)
+        breaker = self.failing.get(name)
         if breaker is None:
-            if len(self._breakers) >= MOST_REMEMBERED:
+            if len(self.failing) >= MOST_REMEMBERED:
                 return
-            breaker = self._breakers[name] = Breaker()
+            breaker = self.failing[name] = Breaker()
         if breaker.since is None:
             breaker.since = breaker.opened_at = shut_at
         if breaker.probe is None:  # else it is about to be known better
@@ -246,7 +249,7 @@ class Breakers:
     # Inside -----------------------------------------------------------------------------------
 
     def _shut(self, name: str) -> Breaker | None:
-        breaker = self._breakers.get(name)
+        breaker = self.failing.get(name)
         return None if breaker is None or breaker.since is None else breaker
 
     def _open(self, name: str, breaker: Breaker, asked_until: float) -> None:
@@ -268,8 +271,7 @@ class Breakers:
             )
 
     def _is_well(self, name: str) -> bool:
-        self._note_answer(name)
-        breaker = self._breakers.pop(name, None) if self._breakers else None
+        breaker = self.failing.pop(name, None)
         if breaker is None or breaker.since is None:
             return False
         now = self._clock.monotonic()
@@ -278,10 +280,6 @@ class Breakers:
         if breaker.length:  # it was told that it failed
             log.info("%s is well again after %.1f s", name, now - breaker.since)
         return True
-
-    def _note_answer(self, name: str) -> None:
-        self._answered[name] = self._clock.monotonic()
-        _make_room(self._answered)
 
     def _asked_until(self, outcome: Outcome) -> float:
         """Until when a receiver has asked not to be called, if it has."""

@@ -59,10 +59,6 @@ class Departures:
     def depart(self, name: str, claim: Claim) -> None:
         """Deliver a claim as soon as its receiver has a place free."""
         self._committer.hold(claim)
-        if not self._gates.may_send(name, claim.timer.id):  # it was shut while that was claimed
-            self._committer.end(claim, _NOT_STARTED)
-            self._targets.leave(name, claim.timer)
-            return
         ready = self._ready.get(name)
         if ready is None:
             ready = self._ready[name] = deque()

@@ -86,7 +86,8 @@ class Dispatcher:
             if timer.status is Status.EXECUTING and self._gates.is_shut(name):
                 held.append(_handing_back(timer, now))  # as it waits, it can be canceled again
                 continue
-            if self._targets.begin(name, timer, at_once=_is_over(timer, now)):
+            is_over = timer.spec.deadline is not None and _is_over(timer, now)
+            if self._targets.begin(name, timer, at_once=is_over):
                 begun.append((name, timer))
         if begun or held:
             with self._holds.acting():

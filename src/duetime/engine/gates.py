@@ -37,38 +37,40 @@ class Gates:
 
         Whoever is told that there is no place for one more is told when there is (``opened``).
         """
-        if self._rules is None and not self.breakers.are_any:
+        if self._are_open():
             return None
         if (target := self._pause(name)) is not None:
             self._await(name, target)
             return 0
-        places = self.breakers.places(name, under_way) if self.breakers.are_any else None
+        places = self.breakers.places(name, under_way)
         if places == 0:
             self._await(name)
         return places
 
     def is_shut(self, name: str) -> bool:
         """Tell whether nothing at all may be sent to a receiver."""
+        if self._are_open():
+            return False
         return self._pause(name) is not None or self.breakers.opens_at(name) is not None
 
     def is_probed(self, name: str) -> bool:
         """Tell whether a receiver is tried just now, to see whether it is well again."""
-        return self.breakers.is_probed(name)
+        return bool(self.breakers.failing) and self.breakers.is_probed(name)
 
     def may_send(self, name: str, id_: str) -> bool:
         """Tell whether a timer that was claimed for a receiver may be sent still."""
-        if self._pause(name) is not None:
-            return False
-        return not self.breakers.are_any or self.breakers.may_send(name, id_)
+        if self._are_open():
+            return True
+        return self._pause(name) is None and self.breakers.may_send(name, id_)
 
     def begun(self, name: str, id_: str) -> None:
         """Take note that a timer has a place at a receiver."""
-        if self.breakers.are_any:
+        if self.breakers.failing:
             self.breakers.begun(name, id_)
 
     def left(self, name: str, id_: str) -> None:
         """Take note that it has given it back."""
-        if self.breakers.are_any:
+        if self.breakers.failing:
             self.breakers.left(name, id_)
 
     def ended(self, name: str, id_: str, outcome: Outcome) -> bool:
@@ -78,6 +80,7 @@ class Gates:
     def opened(self) -> list[str]:
         """Receivers that somebody waits for, and that may be open by now."""
         self._look_at_rules()
+        self.breakers.tick()
         now = self._clock.monotonic() + INSTANT
         names: list[str] = []
         while self._looks and self._looks[0][0] <= now:
@@ -99,9 +102,13 @@ class Gates:
         for name in self.breakers.hear(told):
             self._look_soon(name)
 
+    def _are_open(self) -> bool:
+        """Tell whether there is nothing to be said of any receiver: quickly, for every timer."""
+        return not self.breakers.failing and (self._rules is None or not self._rules.paused)
+
     def _pause(self, name: str) -> Target | None:
         """What the rules say of a receiver that is paused by hand."""
-        if self._rules is None or not self._rules.paused:
+        if self._rules is None:
             return None
         target = self._rules.paused.get(name)
         return target if target is not None and target.is_paused(self._clock.now()) else None
