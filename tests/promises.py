@@ -51,6 +51,12 @@ PROMISES = {
     "group-pause-holds": (
         "Once the pause of a group is acknowledged, nothing of it starts until it is resumed."
     ),
+    "target-pause-holds": (
+        "Once the pause of a target is acknowledged, nothing is sent to it until it ends."
+    ),
+    "waiting-costs-nothing": (
+        "Timers whose target is paused or keeps failing wait without using attempts."
+    ),
     "bulk-counts": (
         "A bulk action changes each timer that it means once, and counts right, whatever crashes."
     ),

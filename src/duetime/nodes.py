@@ -14,6 +14,25 @@ NodeState: TypeAlias = Literal["alive", "joining", "leaving", "dead", "unknown"]
 _Length: TypeAlias = Annotated[Millis, Meta(gt=0)]
 
 
+class TargetReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a node tells of one receiver.
+
+    Times are how long ago something was, or how long is left, when it is told.
+    """
+
+    waiting: int = 0  # timers that this node has in sight
+    under_way: int = 0
+    failures: int = 0  # in a row
+    error: str | None = None  # of the last one
+    failing_for: Millis | None = None  # None: it is not
+    probe_in: Millis = 0  # until it is tried again; 0: that is so now
+    # What this node has seen by itself, for the others to go by.
+    shut_ago: Millis = 0
+    shut_for: Millis = 0
+    pause: Millis = 0  # so long was the last one, of which each is twice as long as the one before
+    recovered_ago: Millis | None = None  # it was failing, and is well since
+
+
 class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a node writes down of itself with every heartbeat."""
 
@@ -33,6 +52,8 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     makes_by: int = 0  # the revision of the tenants by which it makes all that it still may make
     demand: dict[str, float] = {}  # how many timers per second are asked for, where that is limited
     growth: dict[str, int] = {}  # by how much those that wait have grown since it came, likewise
+    sends_by: int = 0  # the revision of the targets by which it sends
+    targets: dict[str, TargetReport] = {}  # those that are not well, and the busiest few
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ from duetime.latecomers import Latecomers
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
 from duetime.listing import Lists
-from duetime.nodes import EngineStatus, NodeStatus
+from duetime.nodes import EngineStatus, NodeStatus, TargetReport
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.searching import Filter, Part
 from duetime.stores import Change, Key, Page, Store
@@ -50,6 +50,8 @@ from duetime.tenancy.meter import Meter
 from duetime.tenancy.resealing import Resealing
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.signing_secrets import SigningSecrets
+from duetime.tenancy.target_status import Told
+from duetime.tenancy.targets import Targets
 from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.usage import Usages
 from duetime.tenancy.uses import Uses
@@ -71,6 +73,12 @@ class EngineView(Protocol):
 
     def nodes(self) -> list[NodeStatus]:
         """Every node that is known."""
+
+    def targets_here(self) -> dict[str, TargetReport]:
+        """What this node has to tell of its receivers, by their names among all tenants."""
+
+    def target_here(self, name: str) -> TargetReport:
+        """What this node has to tell of one of them."""
 
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
@@ -129,6 +137,9 @@ class Service:
         self.resealing = Resealing(self.rules, vault, self.audit)
         self.credentials = Credentials(self.rules, sender, clock, self.audit, vault)
         self._engine = engine
+        self.targets = Targets(
+            self.rules, store, sender, clock, self.audit, told=self._told_of_targets
+        )
         self._drafts = Drafts(
             sender, self.groups, self.credentials, min_delay=min_delay, max_timer=max_timer
         )
@@ -338,6 +349,27 @@ class Service:
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""
         return {} if self._engine is None else self._engine.shares()
+
+    def waiting_for(self, timer: Timer) -> str | None:
+        """Why a timer that is due has not been started, if its target is the reason."""
+        if timer.status is not Status.PENDING or timer.progress.held_since is not None:
+            return None
+        if timer.wake_at is None or timer.wake_at > self.clock.now():
+            return None
+        return self.targets.waiting_for(timer.tenant, timer.spec.callback)
+
+    def _told_of_targets(self, name: str | None) -> list[Told]:
+        """What nodes tell of all targets, or what this one tells of the one that is asked for."""
+        if self._engine is None:
+            return []
+        others = [
+            Told(node.about.targets, node.last_seen_ms)
+            for node in self._engine.nodes()
+            if not node.is_this and node.state in {"alive", "joining"}
+        ]
+        if name is None:
+            return [Told(self._engine.targets_here(), 0), *others]
+        return [Told({name: self._engine.target_here(name)}, 0), *others]
 
     # Writing ----------------------------------------------------------------------------------
 

@@ -7,7 +7,9 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from duetime.clock import Alarm, Millis
 from duetime.errors import StoreUnavailable
@@ -79,7 +81,7 @@ class RecordingSender:
         return None if isinstance(callback, HttpCallback) else "callback.type: must be http"
 
     def target(self, callback: Callback) -> str:
-        return callback.url if isinstance(callback, HttpCallback) else callback.topic
+        return _host_and_port(callback.url) if isinstance(callback, HttpCallback) else "nats"
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         if not is_mine():
@@ -91,6 +93,17 @@ class RecordingSender:
 
     async def close(self) -> None:
         pass
+
+
+@lru_cache(1024)
+def _host_and_port(url: str) -> str:
+    """What a URL leads to, as the real sender says it; the URL itself, if it leads nowhere."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (80 if parts.scheme == "http" else 443)
+    except ValueError:
+        return url
+    return f"{parts.hostname}:{port}" if parts.hostname else url
 
 
 class FlakyStore:

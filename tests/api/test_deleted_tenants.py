@@ -237,14 +237,20 @@ async def left_on_its_way(make_api) -> tuple[Api, dict[str, str]]:
     assert (await api.call("DELETE", f"/timers/{timer['id']}", key=key)).status == 200
     secret = (await api.call("POST", "/signing-secrets", key=key)).data
     assert (await api.call("PUT", "/credentials/c", BEARER, key=key)).status == 201
+    assert (await api.call("POST", "/targets/a.example/pause", key=key)).status == 200
     dying: Api = make_api(CrashingStore(real, 3, "before"))
     with pytest.raises(Crash):
         await dying.delete("/tenants/acme")
     await api.service.rules.look()
     assert (await api.get("/tenants/acme")).data["leaving_since"] is not None
-    names = {"group": "g", "tenant": "acme", "node": "n", "key": key.split("_")[1]}
-    names["secret"] = secret["id"]
-    names["credential"] = "c"
+    names = {
+        "group": "g",
+        "target": "a.example",
+        "tenant": "acme",
+        "node": "n",
+        "key": key.split("_")[1],
+    }
+    names |= {"secret": secret["id"], "credential": "c"}
     return api, {**names, "id": timer["id"], "timer_id": timer["timer_id"], "action": timer["id"]}
 
 

@@ -41,6 +41,7 @@ async def test_a_body_that_comes_after_the_end_of_its_key(
         key=id_,
         secret=secret["id"],
         node="n",
+        target="a.example",
         action=timer["id"],
         credential="c",
     )

@@ -44,6 +44,12 @@ NEEDED = {
     "GET /credentials/{credential}": "admin",
     "PUT /credentials/{credential}": "admin",
     "DELETE /credentials/{credential}": "admin",
+    "GET /targets": "read_without_payloads",
+    "GET /targets/{target}": "read_without_payloads",
+    "PUT /targets/{target}": "admin",
+    "DELETE /targets/{target}": "admin",
+    "POST /targets/{target}/pause": "admin",
+    "POST /targets/{target}/resume": "admin",
     "POST /tenants": "operator",
     "GET /tenants": "operator",
     "GET /tenants/{tenant}": "read_without_payloads",
@@ -77,6 +83,7 @@ BODIES = {
     "PUT /groups/{group}": {},
     "POST /credentials": {**BEARER, "name": "new"},
     "PUT /credentials/{credential}": BEARER,
+    "PUT /targets/{target}": {},
     "POST /tenants": {"name": "new"},
     "PUT /tenants/{tenant}": {},
     "POST /tenants/{tenant}/keys": {"name": "n", "role": "read"},
@@ -128,6 +135,7 @@ async def assert_role(api: Api, route: str, role: str, *, is_enough: bool) -> No
         secret=secret["id"],
         node="n",
         credential="c",
+        target="a.example",
         action=timer.data["id"],  # there is none with that id
     )
     before = await contents(api)

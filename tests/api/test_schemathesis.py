@@ -230,6 +230,10 @@ def make_what_is_named(case: schemathesis.Case, url: str) -> None:
         parameters["group"] = f"g-{next(_numbers)}"
         if case.operation.method != "put":
             ask("PUT", f"{url}/groups/{parameters['group']}", {})
+    if "target" in parameters:
+        parameters["target"] = f"t-{next(_numbers)}.example"
+        if case.operation.method == "delete":
+            ask("POST", f"{url}/targets/{parameters['target']}/pause", {})
     if path.endswith("{group}/resume"):
         ask("POST", f"{url}/groups/{parameters['group']}/pause", {})
     make_what_is_sealed(case, url)
@@ -304,6 +308,13 @@ ADAPTED = {
         "name": "posted",
     },
     "PUT /credentials/{credential}": grantable_credential,
+    "PUT /targets/{target}": whole,
+    "POST /targets/{target}/pause": lambda body: {
+        # The other fields would have to be times and durations.
+        name: value
+        for name, value in (body or {}).items()
+        if name == "reason"
+    },
     "POST /tenants": named,
     "PUT /tenants/{tenant}": whole,
     "POST /tenants/{tenant}/keys": lambda body: {

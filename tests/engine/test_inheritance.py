@@ -192,14 +192,14 @@ async def test_more_claims_than_fit_on_a_page(pair, clock):
     for number in range(30):
         await b.create(delay=f"{6_000 + 400 * number}ms")
     b.sender.hold = asyncio.Event()
-    b.engine.targets._remembered["default https://a.example/"] = 128
+    b.engine.targets._remembered["default a.example:443"] = 128
     await claim_late(a, b, clock, 40)
     await settle()
     assert len(b.sent) == 40
     await watch(clock, a, CLAIM_FOR // 2)
     await inherit(a)
     assert len([each for each in a.sent if each[1] == 2]) == 8
-    a.engine.targets._remembered["default https://a.example/"] = 128
+    a.engine.targets._remembered["default a.example:443"] = 128
     while len(a.sent) < 40:
         await a.commit()
         await a.dispatch()

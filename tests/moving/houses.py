@@ -31,6 +31,7 @@ INHABITANTS = (
     Record(kind="group", name="acme/mail", version=3, data='{"title":"Grüße"}'.encode()),
     Record(kind="group", name="default/mail", data=b"{}"),
     Record(kind="credential", name="acme/bank", version=4, data=b'{"sealed":"v1.0a.b2xk"}'),
+    Record(kind="target", name="acme api.example.com:443", version=4, data=b'{"paused_at":1}'),
     Record(kind="key uses", name="acme", version=99, data=b'{"0123456789abcdef":1750000000000}'),
     Record(kind="action", name="acme/a1", version=12, data=b'{"batch":["x"]}'),
     Record(kind="signing secret", name="00aa", version=2, data=b'{"sealed":"v1.k.x"}'),

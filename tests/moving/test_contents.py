@@ -14,7 +14,7 @@ from duetime.moving.journal import COPY_KIND
 from duetime.nodes import LEAVING, NODE_KIND
 from duetime.stores.dynamodb.sweep import KIND as SWEEPS
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy import api_key, credential, group, signing_secret, tenant, uses
+from duetime.tenancy import api_key, credential, group, signing_secret, target, tenant, uses
 from duetime.tenancy.rules import REVISIONS, Rules
 from duetime.testing import FakeClock
 
@@ -65,6 +65,7 @@ def test_kinds_are_called_as_by_those_who_write_them():
     assert contents.KEYS == api_key.KIND
     assert contents.GROUPS == group.KIND
     assert contents.CREDENTIALS == credential.KIND
+    assert contents.TARGETS == target.KIND
     assert contents.KEY_USES == uses.KIND
     assert contents.SIGNING_SECRETS == signing_secret.KIND
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from duetime.api.app import create_app
 from duetime.api.cursors import Cursors
 from duetime.api.seal import Seal
-from duetime.nodes import EngineStatus, NodeRecord, NodeStatus
+from duetime.nodes import EngineStatus, NodeRecord, NodeStatus, TargetReport
 from duetime.service import Service
 from duetime.stores import Key, Store
 from duetime.testing import FakeClock, FlakyStore, RecordingSender
@@ -16,8 +16,19 @@ from duetime.vault import Vault
 from tests.api.client import FAILED, KEY, Answer, Api, http_callback, timer_body
 
 NOW = 1_761_474_600_000
-KINDS = ("tenant", "key", "group", "key uses", "action", "signing secret", "credential")
+KINDS = (
+    "tenant",
+    "key",
+    "group",
+    "target",
+    "key uses",
+    "action",
+    "signing secret",
+    "credential",
+)
 BEARER = {"type": "bearer", "token": "t", "hosts": ["api.example.com"]}
+
+OWN = {"rival": "mine", "acme": "solo"}  # what each has beside what all have
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEY = re.compile(r"dt_[0-9a-f]{16}(_[\w-]{43})?")
@@ -36,6 +47,17 @@ class OneNode:
     def nodes(self) -> list[NodeStatus]:
         about = NodeRecord(host="host-of-the-operator", pid=4711, version="1")
         return [NodeStatus(name="n1", is_this=True, state="alive", last_seen_ms=0, about=about)]
+
+    def targets_here(self) -> dict[str, TargetReport]:
+        names = [f"{tenant} {own}.example:443" for tenant, own in OWN.items()]
+        return {name: self.target_here(name) for name in names}
+
+    def target_here(self, name: str) -> TargetReport:
+        tenant = name.partition(" ")[0]
+        if tenant not in OWN or not name.endswith(f"{OWN[tenant]}.example:443"):
+            return TargetReport()
+        told = {"failures": 12, "failing_for": 1_000, "probe_in": 1_000}
+        return TargetReport(waiting=4711, error=f"payload of {tenant}", **told)
 
     def shares(self) -> dict[str, list[int]]:
         return {"n1": [0]}
@@ -123,6 +145,8 @@ class House:
         await post("/groups/held", {}, "PUT")
         await post("/groups/held/pause")
         secret = await post("/signing-secrets", {"group": extra})
+        for target in ("both", extra):
+            await post(f"/targets/{target}.example/pause", {"reason": f"title of {tenant}"})
         about = {
             "name": f"{extra} name",
             "tags": ["t", extra],
@@ -165,6 +189,7 @@ class House:
             "action": ended["id"],
             "under_way": under_way["id"],
             "node": "n1",
+            "target": f"{extra}.example",
             "cursor": page.data["next_cursor"],
             "line": lines.data["next_cursor"],
             "latest": actions.data["next_cursor"],
@@ -213,6 +238,7 @@ def unlike(names: dict[str, str]) -> dict[str, str]:
         "timer_id": names["timer_id"][::-1],
         **{name: other(names[name]) for name in lettered},
         "node": "n0",
+        "target": f"{names['group'][::-1]}.example",
         **{name: other(names[name]) for name in cursors},
     }
 

@@ -75,6 +75,9 @@ ASKS = {
     "GET /credentials": [Ask("/credentials", 200)],
     "GET /credentials/{credential}": [Ask("/credentials/{group}")],
     "DELETE /credentials/{credential}": [Ask("/credentials/{group}")],
+    "GET /targets": [Ask("/targets", 200)],
+    "GET /targets/{target}": [Ask("/targets/{target}", 200), Ask("/targets/both.example", 200)],
+    "DELETE /targets/{target}": [Ask("/targets/{target}")],
     "GET /tenants/{tenant}": [Ask("/tenants/{tenant}")],
     "PUT /tenants/{tenant}": [Ask("/tenants/{tenant}", 403, {"quotas": {"pending": 0}})],
     "DELETE /tenants/{tenant}": [Ask("/tenants/{tenant}", 403)],
@@ -153,6 +156,9 @@ ASKS = {
         Ask(BY_KEY.replace("timer_id", "key"), 412, timer_body(), headers={"If-Match": '"1"'}),
         Ask(BY_KEY.replace("timer_id", "key"), 201, timer_body()),
     ],
+    "PUT /targets/{target}": [Ask("/targets/{target}", 200, {"limits": {"burst": 1}})],
+    "POST /targets/{target}/pause": [Ask("/targets/{target}/pause", 200, {"reason": "mine"})],
+    "POST /targets/{target}/resume": [Ask("/targets/{target}/resume", 200)],
     "PUT /groups/{group}": [Ask("/groups/{group}", 200, {"title": "mine"})],
     "POST /groups": [Ask("/groups", 409, {"name": "{group}"})],
     "PUT /credentials/{credential}": [
@@ -261,6 +267,8 @@ async def assert_that_lists_are_ones_own(house: House, rival: Tenant) -> None:
         return sorted(each[name] for each in answer.data[what])
 
     assert await ids("/timers", "timers") == sorted(mine["timers"])
+    targets = await ids("/targets", "targets", "name")
+    assert targets == ["both.example:443", "mine.example:443"]
     assert await ids("/groups", "groups", "name") == ["default", "g", "held", "mine"]
     assert await ids("/credentials", "credentials", "name") == ["mine"]
     assert set(await ids("/tenants/rival/keys", "keys")) < rival.ids

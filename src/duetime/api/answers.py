@@ -12,9 +12,9 @@ def shown(timer: Timer, message: str, status: int = 200) -> Reply:
     return Reply(status, message, view(timer), headers=_etag(timer))
 
 
-def detailed(timer: Timer, caller: Caller) -> Reply:
+def detailed(timer: Timer, caller: Caller, waiting_for: str | None = None) -> Reply:
     """A timer with all that is known of it, as far as the caller may see it."""
-    data = detail_view(timer)
+    data = detail_view(timer, waiting_for)
     if not caller.may(Role.READ):
         data = without_payloads(data)
     return Reply(200, "success", data, headers=_etag(timer))

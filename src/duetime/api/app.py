@@ -30,6 +30,7 @@ from duetime.api.request import Request
 from duetime.api.seal import Seal
 from duetime.api.secrets import Secrets
 from duetime.api.signing_secrets import SigningSecrets
+from duetime.api.targets import Targets
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
@@ -226,6 +227,7 @@ def create_app(
             Actions(service, seal),
             Groups(service),
             Credentials(service),
+            Targets(service),
             Tenants(service),
             ApiKeys(service),
             SigningSecrets(service),

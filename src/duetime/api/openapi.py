@@ -22,12 +22,16 @@ from duetime.requests import (
 )
 from duetime.tenancy.credential_requests import CreateCredential, PutCredential
 from duetime.tenancy.requests import (
+    LONGEST_TARGET,
     LONGEST_TENANT,
+    TARGET_NAME,
     CreateGroup,
     CreateKey,
     CreateSigningSecret,
     CreateTenant,
+    PauseTarget,
     PutGroup,
+    PutTarget,
     RotateKey,
     RotateSigningSecret,
     UpdateTenant,
@@ -117,6 +121,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         },
         "description": "The credential.",
     },
+    "target": {
+        "schema": {**_TEXT, "maxLength": LONGEST_TARGET, "pattern": TARGET_NAME},
+        "description": "The receiver, by its host and port: `api.example.com:8443`. Without a port "
+        "it is 443. `nats` is that of all NATS callbacks.",
+    },
     "key": {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
         "description": "The key's id.",
@@ -149,6 +158,8 @@ _EXAMPLES: dict[type, dict[str, Any]] = {
     CreateAction: {"action": "cancel", "filter": {"status": "pending", "tags": ["trial"]}},
     RedriveTimers: {"filter": {"group": "billing", "last_error": "503"}, "dry_run": True},
     CreateGroup: {"name": "billing", "num_shards": 64, "retry_policy": {"max_attempts": 5}},
+    PutTarget: {"limits": {"per_second": 50, "concurrency": 10}},
+    PauseTarget: {"for": "30m", "reason": "they are moving to another data centre"},
     PutGroup: {"retry_policy": {"max_attempts": 5}, "retention": "7d"},
     CreateCredential: {
         "name": "bank",

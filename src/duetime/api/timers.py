@@ -202,7 +202,7 @@ class Timers:
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get(request.caller, _id_of(request))
-        return detailed(timer, request.caller)
+        return detailed(timer, request.caller, self._service.waiting_for(timer))
 
     async def update(self, request: Request) -> Reply:
         timer = await self._service.update(

@@ -73,7 +73,7 @@ class TimersByKey:
 
     async def get(self, request: Request) -> Reply:
         timer = await self._service.get_by_key(request.caller, *_key_of(request))
-        return detailed(timer, request.caller)
+        return detailed(timer, request.caller, self._service.waiting_for(timer))
 
     async def put(self, request: Request) -> Reply:
         group, timer_id = _key_of(request)

@@ -176,6 +176,13 @@ class TimerDetailView(TimerView):
         Instant | None,
         Meta(description="When it was due, if its group is paused and it waits for that to end."),
     ]
+    waiting_for: Annotated[
+        str | None,
+        Meta(
+            description="Why it has not started though it is due, if its target is paused or keeps "
+            "failing."
+        ),
+    ]
 
 
 class CanceledView(msgspec.Struct):
@@ -276,7 +283,7 @@ def view(timer: Timer) -> TimerView:
     )
 
 
-def detail_view(timer: Timer) -> TimerDetailView:
+def detail_view(timer: Timer, waiting_for: str | None = None) -> TimerDetailView:
     """A timer with all that is known of it."""
     spec, progress = timer.spec, timer.progress
     return TimerDetailView(
@@ -295,6 +302,7 @@ def detail_view(timer: Timer) -> TimerDetailView:
         tells_of=spec.tells_of,
         outcome=None if progress.outcome is None else _outcome_view(progress.outcome),
         held_since=instant(progress.held_since) if timer.status is Status.PENDING else None,
+        waiting_for=waiting_for,
     )
 
 

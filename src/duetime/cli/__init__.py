@@ -19,6 +19,7 @@ from duetime.cli import (
     nodes_command,
     receiver_command,
     secret_commands,
+    target_commands,
     tenant_commands,
     timer_commands,
     usage_command,
@@ -58,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     action_commands.add_to(commands)
     group_commands.add_to(commands)
     credential_commands.add_to(commands)
+    target_commands.add_to(commands)
     tenant_commands.add_to(commands)
     key_commands.add_to(commands)
     secret_commands.add_to(commands)

@@ -84,6 +84,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             poll_every=settings.poll_interval / 1000,
             max_in_flight=settings.max_in_flight,
             target_concurrency=settings.target_concurrency,
+            breaker_failures=settings.breaker_failures,
+            breaker_longest_pause=settings.breaker_longest_pause,
             retention=settings.retention,
             readmit=partial(check_no_move, store),
             rules=rules,

@@ -66,6 +66,7 @@ def show_timer(screen: Screen, timer: Timer, now: Millis) -> None:
         "occurrence": None if timer.get("occurrence") == 1 else timer.get("occurrence"),
         "next attempt": time(timer.get("next_attempt_at"), now),
         "held since": time(timer.get("held_since"), now),
+        "waiting for": timer.get("waiting_for"),
         "last error": timer.get("last_error"),
         "on failure": _told(timer),
         "told by": timer.get("on_failure_timer"),

@@ -1,4 +1,4 @@
-"""The asyncio client's methods about more than one timer: tenants, keys, groups, actions, audit."""
+"""The asyncio client's methods about more than one timer: tenants, groups, targets, actions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -9,6 +9,7 @@ from duetime.client import (
     audit_calls,
     credential_calls,
     secret_calls,
+    target_calls,
     tenancy_calls,
 )
 from duetime.client.action_types import Action, ActionName, Actions, TimerFilter
@@ -26,6 +27,7 @@ from duetime.client.secret_types import (
     Resealed,
     SigningSecrets,
 )
+from duetime.client.target_types import Target, TargetChange, Targets
 from duetime.client.tenancy_types import (
     Deleted,
     Group,
@@ -158,6 +160,42 @@ class AsyncAdministration(ABC):
     async def delete_credential(self, name: str) -> Deleted:
         """Take a credential away; timers that name it fail from then on."""
         return await self.send(credential_calls.delete_credential(name))
+
+    async def targets(self) -> Targets:
+        """The receivers that there is something to tell of, by host and port."""
+        return await self.send(target_calls.targets())
+
+    async def get_target(self, name: str) -> Target:
+        return await self.send(target_calls.get_target(name))
+
+    async def put_target(self, name: str, **change: Unpack[TargetChange]) -> Target:
+        """Limit a target; what is not named stays as it is."""
+        return await self.send(target_calls.put_target(name, change))
+
+    async def pause_target(
+        self,
+        name: str,
+        *,
+        until: str | None = None,
+        for_: str | None = None,
+        reason: str | None = None,
+    ) -> Target:
+        """Send nothing to a target, until a time, for a while, or until it is resumed.
+
+        Waits until every node obeys; ``exchange`` also tells, by the status 202, if not all nodes
+        have confirmed it in time.
+        """
+        return await self.send(
+            target_calls.pause_target(name, until=until, for_=for_, reason=reason)
+        )
+
+    async def resume_target(self, name: str) -> Target:
+        """Send to a target again, be it paused or failing."""
+        return await self.send(target_calls.resume_target(name))
+
+    async def forget_target(self, name: str) -> Deleted:
+        """Forget the limits of a target, and that it is paused."""
+        return await self.send(target_calls.forget_target(name))
 
     async def whoami(self) -> Whoami:
         """What the key is good for, and which tenant it acts for."""

@@ -132,6 +132,7 @@ class Timer(TypedDict, total=False):
     tells_of: str | None
     next_attempt_at: str | None
     held_since: str | None
+    waiting_for: str | None
 
 
 class Filters(TypedDict, total=False):

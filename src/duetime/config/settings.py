@@ -33,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secrets_key: tuple[str, ...]
     max_in_flight: int
     target_concurrency: int
+    breaker_failures: int  # 0: never
+    breaker_longest_pause: Millis
     claim_ttl: Millis
     poll_interval: Millis
     retention: Millis | None  # None: finished timers are kept for ever

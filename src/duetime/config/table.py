@@ -183,6 +183,18 @@ TABLE: tuple[Setting, ...] = (
         "How many callbacks of one tenant a node makes to one receiver at once",
     ),
     Setting(
+        "BREAKER_FAILURES",
+        reading.count(0, 1_000_000),
+        "10",
+        "After how many failures in a row a node sends nothing to a receiver for a while; 0: never",
+    ),
+    Setting(
+        "BREAKER_LONGEST_PAUSE",
+        reading.duration(1000),
+        "5m",
+        "For how long at most, before one callback tries whether such a receiver is well again",
+    ),
+    Setting(
         "CLAIM_TTL",
         reading.duration(1000),
         "10s",

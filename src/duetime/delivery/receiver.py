@@ -28,6 +28,7 @@ class Receiver:
         "literal",
         "origin",
         "port",
+        "target",
         "unresolved",
     )
 
@@ -46,8 +47,9 @@ class Receiver:
         self.host = host
         self.port = port
         self.is_tls = url.scheme == "https"
-        # A dot at the end of a name makes no other receiver: limits are counted by this.
-        self.origin = f"{url.scheme}://{self.name(host.removesuffix('.'))}"
+        # What users call it, and limits are counted by: a dot at the end makes no other one.
+        self.target = self.name(host.removesuffix("."))
+        self.origin = f"{url.scheme}://{self.target}"
         self.addresses: tuple[str, ...] = ()  # permitted, the one to try first in front
         self._answer: Answer | None = None
 

@@ -15,9 +15,12 @@ from contextlib import suppress
 from duetime.clock import Clock, Millis, sleep
 from duetime.delivery import Sender
 from duetime.engine.agenda import Agenda
+from duetime.engine.breaker import Breakers
+from duetime.engine.bulletin import Bulletin
 from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
 from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.gates import Gates
 from duetime.engine.heir import Heir
 from duetime.engine.herald import Herald
 from duetime.engine.holds import Holds
@@ -29,7 +32,7 @@ from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.failures import Failures
-from duetime.nodes import EngineStatus, NodeStatus
+from duetime.nodes import EngineStatus, NodeStatus, TargetReport
 from duetime.stores import News, Store
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
@@ -59,6 +62,8 @@ class Engine:
         poll_every: float = 1.0,
         max_in_flight: int = 1_000,
         target_concurrency: int = 128,
+        breaker_failures: int = 10,
+        breaker_longest_pause: Millis = 300_000,
         retention: Millis | None = None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
         rules: Rules | None = None,
@@ -76,12 +81,18 @@ class Engine:
         self.agenda = Agenda()
         self.failures = Failures()
         holds = Holds(rules)
+        breakers = Breakers(
+            clock, most_failures=breaker_failures, longest_pause=breaker_longest_pause
+        )
+        self.gates = gates = Gates(clock, rules, breakers)
         self.targets = Targets(
             per_target=target_concurrency,
             total=max_in_flight,
             on_room=self._reading.wake,
             on_free_place=self._dispatching.wake,
+            gates=gates,
         )
+        self.bulletin = Bulletin(gates, self.targets)
         self.members = Members(
             node,
             store,
@@ -92,6 +103,7 @@ class Engine:
             readmit=readmit,
             holds=holds,
             meter=meter,
+            bulletin=self.bulletin,
         )
         self._meter = meter
         self._lingering = Loop("leaving", clock, trouble)
@@ -113,6 +125,7 @@ class Engine:
             targets=self.targets,
             committer=self.committer,
             holds=holds,
+            gates=gates,
         )
         self.dispatcher = Dispatcher(
             node,
@@ -127,6 +140,7 @@ class Engine:
             claim_for=claim_for,
             holds=holds,
             failures=self.failures,
+            gates=gates,
         )
         self.herald = Herald(store, wake=self._telling.wake)
         self.reader = Reader(
@@ -198,6 +212,14 @@ class Engine:
     def nodes(self) -> list[NodeStatus]:
         """Every node that is known."""
         return self.members.nodes()
+
+    def targets_here(self) -> dict[str, TargetReport]:
+        """What this node has to tell of its receivers, by their names among all tenants."""
+        return self.bulletin.reports()
+
+    def target_here(self, name: str) -> TargetReport:
+        """What this node has to tell of one of them."""
+        return self.bulletin.report(name)
 
     def shares(self) -> dict[str, list[int]]:
         """Which shards fall to whom, as this node sees it."""

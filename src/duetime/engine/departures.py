@@ -12,6 +12,7 @@ from duetime.clock import Clock
 from duetime.delivery import Sender
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
+from duetime.engine.gates import Gates
 from duetime.engine.holds import Holds
 from duetime.engine.targets import Targets
 from duetime.timer import Kind, Outcome
@@ -43,12 +44,14 @@ class Departures:
         targets: Targets,
         committer: Committer,
         holds: Holds,
+        gates: Gates | None = None,
     ) -> None:
         self._clock = clock
         self._sender = sender
         self._targets = targets
         self._committer = committer
         self._holds = holds
+        self._gates = gates or Gates(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
@@ -70,11 +73,12 @@ class Departures:
             self._targets.leave(name, claim.timer)
 
     def take_back(self, waited: float = LONGEST_WAIT) -> list[tuple[str, Claim]]:
-        """Take out what has waited for so long."""
+        """Take out what has waited for so long, and what waits for a receiver that is shut."""
         since = self._clock.monotonic() - waited
         taken: list[tuple[str, Claim]] = []
         for name, ready in list(self._ready.items()):
-            while ready and ready[0][0] <= since:
+            is_shut = self._gates.is_shut(name)
+            while ready and (is_shut or ready[0][0] <= since):
                 taken.append((name, ready.popleft()[1]))
             if not ready:
                 del self._ready[name]
@@ -124,15 +128,21 @@ class Departures:
     async def _deliver(self, name: str, claim: Claim) -> None:
         outcome = _STOPPED
         try:
-            outcome = await self._sender.send(
-                claim.timer,
-                lambda: self._may_be_sent(claim),
-            )
+            # What is on the way to a receiver that was shut is not even to look up its address.
+            if not self._gates.may_send(name, claim.timer.id):
+                outcome = _NOT_STARTED
+            else:
+                outcome = await self._sender.send(
+                    claim.timer,
+                    lambda: self._may_be_sent(name, claim),
+                )
         finally:
             self._committer.end(claim, outcome)
+            if self._gates.ended(name, claim.timer.id, outcome):
+                self._targets.begin_anew(name)
             self._targets.end(name, claim.timer, outcome.kind)
 
-    def _may_be_sent(self, claim: Claim) -> bool:
-        if self._holds.is_held(claim.timer):
+    def _may_be_sent(self, name: str, claim: Claim) -> bool:
+        if self._holds.is_held(claim.timer) or not self._gates.may_send(name, claim.timer.id):
             return False
         return claim.may_be_sent(self._clock.now(), self._clock.monotonic())

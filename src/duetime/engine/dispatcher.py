@@ -14,11 +14,13 @@ from duetime.engine.agenda import Agenda
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
+from duetime.engine.gates import Gates
 from duetime.engine.holds import Holds
 from duetime.engine.members import Members
-from duetime.engine.targets import Targets, name_of
+from duetime.engine.targets import Targets
 from duetime.failures import Failures
 from duetime.stores import Change, Store
+from duetime.tenancy.target import name_of
 from duetime.timer import Kind, Outcome, Status, Timer
 
 # The wall clock may be set: never sleep longer than this on what it said.
@@ -45,6 +47,7 @@ class Dispatcher:
         claim_for: Millis,
         holds: Holds,
         failures: Failures,
+        gates: Gates,
     ) -> None:
         self._node = node
         self._store = store
@@ -58,6 +61,7 @@ class Dispatcher:
         self._claim_for = claim_for
         self._holds = holds
         self._failures = failures
+        self._gates = gates
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
 
@@ -69,6 +73,9 @@ class Dispatcher:
         if not self._members.lease.holds(self._clock.monotonic()):
             return LONGEST_SLEEP  # nothing could be sent; the next heartbeat wakes us
         now = self._clock.now()
+        for name in self._gates.opened():
+            self._targets.begin_anew(name)
+        self._targets.recall_late(now)
         room = min(self._targets.free, LARGEST)
         begun = self._targets.next_waiting(room)
         held: list[Change] = []
@@ -82,7 +89,11 @@ class Dispatcher:
                 held.append(_holding(timer, now, hold_for))
                 continue
             name = name_of(timer.tenant, self._sender.target(timer.spec.callback))
-            if self._targets.begin(name, timer):
+            if timer.status is Status.EXECUTING and self._gates.is_shut(name):
+                held.append(_handing_back(timer, now))  # as it waits, it can be canceled again
+                continue
+            is_over = timer.spec.deadline is not None and _is_over(timer, now)
+            if self._targets.begin(name, timer, at_once=is_over):
                 begun.append((name, timer))
         if begun or held:
             with self._holds.acting():
@@ -92,10 +103,12 @@ class Dispatcher:
     def _pause(self) -> float:
         if self._targets.free > 0 and self._targets.has_serveable():
             return 0  # on a node that is full, the next place that becomes free wakes us
-        next_at = self._agenda.next_at()
-        if next_at is None:
-            return LONGEST_SLEEP
-        return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
+        now = self._clock.now()
+        times = (self._agenda.next_at(), self._targets.next_deadline())
+        next_at = min((at for at in times if at is not None), default=None)
+        pause = LONGEST_SLEEP if next_at is None else max((next_at - now) / 1000, 0)
+        opening = self._gates.next_look()
+        return min(pause, LONGEST_SLEEP, LONGEST_SLEEP if opening is None else opening)
 
     async def _claim(
         self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Change] = ()
@@ -178,6 +191,16 @@ class Dispatcher:
                 self._departures.depart(name, claim)
             else:  # the reader will come across it again
                 self._targets.leave(name, claim.timer)
+
+
+def _is_over(timer: Timer, now: Millis) -> bool:
+    """Tell whether a timer is only to be ended: its deadline has passed."""
+    return timer.status is Status.PENDING and model.is_too_late(timer, now)
+
+
+def _handing_back(timer: Timer, now: Millis) -> Change:
+    """Make a timer pending whose attempt is lost, and whose receiver nothing may be sent to."""
+    return _lost(timer, model.release(timer, now, was_sent=True), now)
 
 
 def _holding(timer: Timer, now: Millis, hold_for: Millis) -> Change:

@@ -57,6 +57,10 @@ class Holds:
             return self._acts_by
         return 0 if self._rules is None else self._rules.revision
 
+    def sends_by(self) -> int:
+        """The revision of the targets that all goes by which this node sends from now on."""
+        return 0 if self._rules is None else self._rules.targets.revision
+
     def makes_by(self) -> int:
         """The revision of the tenants that all goes by which the API of this node makes."""
         return 0 if self._rules is None else self._rules.makes_by()

@@ -21,6 +21,7 @@ import msgspec
 
 from duetime import __version__, ids
 from duetime.clock import Clock, Millis
+from duetime.engine.bulletin import Bulletin
 from duetime.engine.holds import Holds
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
@@ -63,6 +64,7 @@ class Members:
         readmit: Callable[[], Awaitable[None]] = always_admitted,
         holds: Holds | None = None,
         meter: Meter | None = None,
+        bulletin: Bulletin | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -81,6 +83,7 @@ class Members:
         self._readmit = readmit
         self._holds = holds or Holds()
         self._meter = meter
+        self._bulletin = bulletin
         self._own: Record | None = None
         self._leaving: Record | None = None
         self._version = 0
@@ -139,6 +142,8 @@ class Members:
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
         if self._meter is not None:
             self._meter.hear(self._sightings.present(seen_at))
+        if self._bulletin is not None:
+            self._bulletin.hear(self._sightings.told(seen_at))
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -195,6 +200,7 @@ class Members:
             left_at=self._clock.now(),
             rules=self._holds.obeyed(),
             makes_by=self._holds.makes_by(),
+            sends_by=self._holds.sends_by(),
         )
         data = msgspec.json.encode(about)
         leaving = Record(kind=LEAVING, name=self._node, version=1, data=data)
@@ -209,7 +215,10 @@ class Members:
         await self._holds.look()
         before = read_record(self._leaving.data)
         about = msgspec.structs.replace(
-            before, rules=self._holds.obeyed(), makes_by=self._holds.makes_by()
+            before,
+            rules=self._holds.obeyed(),
+            makes_by=self._holds.makes_by(),
+            sends_by=self._holds.sends_by(),
         )
         if about != before:
             data = msgspec.json.encode(about)
@@ -288,8 +297,10 @@ class Members:
             behind_ms=self._behind(),
             rules=self._holds.obeyed(),
             makes_by=self._holds.makes_by(),
+            sends_by=self._holds.sends_by(),
             demand={} if self._meter is None else self._meter.demand(),
             growth={} if self._meter is None else self._meter.growth(),
+            targets={} if self._bulletin is None else self._bulletin.reports(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from duetime.nodes import NodeRecord, read_record
+from duetime.nodes import NodeRecord, TargetReport, read_record
 from duetime.stores import Record
 
 PATIENCE = 1.25  # heartbeats within which whoever is alive has written its record anew
@@ -103,6 +103,14 @@ class Sightings:
             for name, sighting in self._by_name.items()
             if sighting.may_be_alive(now)
         }
+
+    def told(self, now: float) -> list[tuple[dict[str, TargetReport], float]]:
+        """What those that are there tell of their targets, and since when they do."""
+        return [
+            (sighting.about.targets, sighting.since)
+            for sighting in self._by_name.values()
+            if sighting.may_be_alive(now)
+        ]
 
     def dead(self) -> dict[str, Sighting]:
         """Those whose record has stood still for all of the time that it declares."""

@@ -13,6 +13,9 @@ hang to fill a node, and one that recovers is back to its limit in moments.
 Each tenant's callbacks count by themselves: what one does to a receiver that others call as well
 costs them no places, and none of them waits in the queue of another.
 
+A receiver that is paused, or keeps failing, has no places, or just one (``gates.py``). When it is
+open again, it begins with few. A timer whose deadline passes while it waits waits no longer.
+
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as it has
 answered since the last ones were claimed, but for the first. They are claimed by the dozen then,
 not one by one.
@@ -21,7 +24,9 @@ not one by one.
 from collections import deque
 from collections.abc import Callable
 
-from duetime.clock import Millis
+from duetime.clock import Millis, SystemClock
+from duetime.engine.deadlines import Deadlines
+from duetime.engine.gates import Gates
 from duetime.engine.turned_away import TurnedAway
 from duetime.stores import Waking
 from duetime.timer import Kind, Timer
@@ -76,6 +81,7 @@ class Targets:
         shared: int = 10_000,
         on_room: Callable[[], None] = lambda: None,
         on_free_place: Callable[[], None] = lambda: None,
+        gates: Gates | None = None,
     ) -> None:
         self._per_target = per_target
         self._total = total
@@ -91,6 +97,8 @@ class Targets:
         self._load = 0  # the weight of what is under way
         self.under_way = 0
         self._away = TurnedAway(on_room)  # those that found their queue full
+        self._gates = gates or Gates(SystemClock())
+        self._deadlines = Deadlines(self._waits_as)
 
     @property
     def free(self) -> int:
@@ -115,13 +123,17 @@ class Targets:
         """How many found their queue full and are not remembered, ever."""
         return self._away.forgotten
 
-    def begin(self, name: str, timer: Timer) -> bool:
-        """Take a place for a timer, or let it wait; False if it has to wait or was sent back."""
+    def begin(self, name: str, timer: Timer, *, at_once: bool = False) -> bool:
+        """Take a place for a timer, or let it wait; False if it has to wait or was sent back.
+
+        ``at_once``: it is not to be sent, and needs no place but to be written down.
+        """
         target = self._targets.get(name)
         if target is None:
             places = self._remembered.pop(name, FIRST_PLACES)
             target = self._targets[name] = Target(name, min(places, self._per_target))
-        if self.free > 0 and target.under_way < self._places(target) and not target.waiting:
+        has_place = self.free > 0 and not target.waiting
+        if at_once or (has_place and target.under_way < self._places(target)):
             self._occupy(target, timer)
             return True
         if self._waiting.get(timer.id, 0) >= timer.version:
@@ -135,7 +147,28 @@ class Targets:
             self._note_serveable(target)
         else:
             self._away.add(name, timer)
+        self._deadlines.add(name, timer)
         return False
+
+    def recall_late(self, now: Millis) -> None:
+        """Let those come again whose deadline has passed as they waited: they can be ended."""
+        for name, line in self._deadlines.passed(now):
+            # One that waits in a queue stays there; what it was is found to have changed.
+            self._waiting.pop(line.id, None)
+            self._away.let_come(name, line)
+
+    def next_deadline(self) -> Millis | None:
+        """When the next deadline of those that wait passes."""
+        return self._deadlines.next_at()
+
+    def begin_anew(self, name: str) -> None:
+        """Give a receiver that was shut few places, which it earns by answering, as a new one."""
+        self._remembered.pop(name, None)
+        if target := self._targets.get(name):
+            target.places = min(target.places, FIRST_PLACES)
+            target.answers = target.ahead = 0
+            if target.waiting:
+                self._note_serveable(target)
 
     def next_waiting(self, limit: int) -> list[tuple[str, Timer]]:
         """Take places for timers that waited, one receiver after the other."""
@@ -169,7 +202,22 @@ class Targets:
     def places(self, name: str) -> int:
         """How many places a receiver has earned."""
         target = self._targets.get(name)
-        return FIRST_PLACES if target is None else target.places
+        if target is None:
+            return FIRST_PLACES
+        if self._gates.is_probed(name):  # beside those that were under way when it was shut
+            return max(target.places, target.under_way)
+        return target.places
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """How many wait for each receiver, and are under way to it, where there are any."""
+        return {name: self.count(name) for name in self._targets}
+
+    def count(self, name: str) -> tuple[int, int]:
+        """How many wait for a receiver, and are under way to it."""
+        target = self._targets.get(name)
+        if target is None:
+            return 0, 0
+        return len(target.waiting) + self._away.count(name), target.under_way
 
     def end(self, name: str, timer: Timer, kind: Kind) -> None:
         """Give back the place of an attempt that has ended so."""
@@ -185,6 +233,7 @@ class Targets:
     def leave(self, name: str, timer: Timer) -> None:
         """Give back a place that was not used."""
         target = self._targets[name]
+        self._gates.left(name, timer.id)
         was_full = self.free <= 0
         target.under_way -= 1
         self.under_way -= 1
@@ -202,13 +251,21 @@ class Targets:
             self._on_free_place()
 
     def oldest_waiting(self) -> Millis | None:
-        """When the timer that has waited longest was due."""
-        heads = (target.waiting[0].wake_at for target in self._targets.values() if target.waiting)
+        """When the timer was due that has waited longest for a receiver that is not shut."""
+        heads = (
+            target.waiting[0].wake_at
+            for name, target in self._targets.items()
+            if target.waiting and not self._gates.is_shut(name)
+        )
         return min((at for at in heads if at is not None), default=None)
 
     def has_serveable(self) -> bool:
         """Tell whether somebody waits who could be served."""
         return bool(self._serveable)
+
+    def _waits_as(self, id_: str, version: int) -> bool:
+        """Tell whether a timer waits here, or was turned away, in this very version."""
+        return self._waiting.get(id_) == version or self._away.version(id_) == version
 
     def _has_room_in(self, target: Target) -> bool:
         """Tell whether one more may wait: few at each receiver for sure, more while all have room.
@@ -244,11 +301,16 @@ class Targets:
 
         So receivers that answered quickly and then hang do not take the last places of a node.
         """
+        places = self._gates.places(target.name, target.under_way)
+        if places is not None:  # what was claimed ahead would have to be handed back
+            target.answers = target.ahead = 0
+            return places
         return min(target.places, max(self.free // 4, 1))
 
     def _room(self, target: Target) -> int:
         """How many more a receiver may have under way, with those that are claimed ahead."""
-        return self._places(target) + target.ahead - target.under_way
+        places = self._places(target)  # which may end that some are claimed ahead
+        return places + target.ahead - target.under_way
 
     def _remember(self, target: Target) -> None:
         if target.places != FIRST_PLACES:
@@ -260,6 +322,7 @@ class Targets:
         target.under_way += 1
         self.under_way += 1
         self._load += timer.weight
+        self._gates.begun(target.name, timer.id)
 
     def _look_ahead(self, target: Target) -> None:
         is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others
@@ -275,13 +338,8 @@ class Targets:
             return
         if room >= max(target.ahead // 2, 1):
             self._serveable[target.name] = target
-        elif target.under_way < target.places:
+        elif target.under_way < target.places and not self._gates.is_shut(target.name):
             self._squeezed[target.name] = target
-
-
-def name_of(tenant: str, receiver: str) -> str:
-    """What a tenant's receiver is called here; the name of a tenant has no space."""
-    return f"{tenant} {receiver}"
 
 
 def _most_bytes_for_one() -> int:

@@ -39,6 +39,10 @@ class TurnedAway:
         """Tell whether a timer was turned away as it is now, or newer."""
         return self._versions.get(id_, 0) >= version
 
+    def version(self, id_: str) -> int | None:
+        """In which version a timer was turned away, if it was."""
+        return self._versions.get(id_)
+
     def add(self, name: str, timer: Timer) -> None:
         """Remember a timer, if there are not too many already."""
         if len(self._versions) >= MOST_AWAY and timer.id not in self._versions:
@@ -78,6 +82,18 @@ class TurnedAway:
             crowd.called.add(id_)
             count -= 1
             room -= line.weight
+        self._on_room()
+
+    def count(self, name: str) -> int:
+        """How many of a receiver's are remembered."""
+        crowd = self._crowds.get(name)
+        return 0 if crowd is None else len(crowd.lines)
+
+    def let_come(self, name: str, line: Waking) -> None:
+        """Let one come again now, whether or not there is room for it."""
+        if (crowd := self._crowds.get(name)) and crowd.lines.pop(line.id, None):
+            self._versions.pop(line.id, None)
+        self._recalled.append(line)
         self._on_room()
 
     @property

@@ -16,9 +16,11 @@ from duetime.timer import DEFAULT_TENANT, Attempt, Event, Timer
 # move or a store notes down for itself, nor revisions: a node that finds none reads everything. The
 # names are those of ``tenancy`` and ``bulk``, which this room does not know; a test compares them.
 TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS = "tenant", "key", "group", "key uses", "action"
+TARGETS = "target"
 # Sealed as they are: they open with the same SECRETS_KEY only.
 SIGNING_SECRETS, CREDENTIALS = "signing secret", "credential"
-CARRIED = ("layout", TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS, SIGNING_SECRETS, CREDENTIALS)
+INHABITANTS = (TENANTS, KEYS, GROUPS, TARGETS, SIGNING_SECRETS, CREDENTIALS)
+CARRIED = ("layout", *INHABITANTS, KEY_USES, ACTIONS)
 
 # How the kinds begin of which each tenant has its own: its actions that have ended.
 CARRIED_BY_TENANT = ("ended action/",)
@@ -108,7 +110,7 @@ class Contents:
 
     async def is_lived_in(self) -> bool:
         """Tell whether somebody has tenants, keys, groups or secrets here, or has done anything."""
-        for kind in (TENANTS, KEYS, GROUPS, SIGNING_SECRETS, CREDENTIALS):
+        for kind in INHABITANTS:
             if await self.records(kind):
                 return True
         return bool(await self.lines(DEFAULT_TENANT, None))

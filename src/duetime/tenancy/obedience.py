@@ -2,8 +2,8 @@
 
 A node writes the revision that it goes by into its record with each heartbeat, and into that which
 it has while it leaves. One that does not get there loses its lease after a while, and starts
-nothing more. It writes two: that of the groups, by which its engine starts timers, and that of the
-tenants, by which its API makes them.
+nothing more. It writes three: that of the groups, by which its engine starts timers, that of the
+targets, by which it sends them, and that of the tenants, by which its API makes them.
 """
 
 from collections.abc import Callable
@@ -37,6 +37,10 @@ class Watch:
     async def until_all_make_by(self, revision: int) -> bool:
         """Wait until no node makes anything by older rules of tenants; False: it takes too long."""
         return await self._until(lambda about: about.makes_by >= revision)
+
+    async def until_all_send_by(self, revision: int) -> bool:
+        """Wait until no node sends anything by older rules of targets; False: it takes too long."""
+        return await self._until(lambda about: about.sends_by >= revision)
 
     async def _until(self, obeys: Callable[[NodeRecord], bool]) -> bool:
         while True:

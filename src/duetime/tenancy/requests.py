@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duetime.ids import SHARDS
@@ -25,6 +26,8 @@ MOST_RESPONSE_BYTES = 16 * 1024
 MOST_RESPONSE_HEADERS = 16
 LONGEST_RESPONSE_HEADER = 64
 MOST_GROUPS_OF_A_KEY = 64
+LONGEST_TARGET = 300
+TARGET_NAME = r"^[^\s\x00-\x1f\x7f/?#@\\%]+$"  # what is a host is for the sender to say
 SLOWEST_PACE = 0.001  # timers per second: one in a quarter of an hour
 
 TenantName: TypeAlias = Annotated[
@@ -92,6 +95,20 @@ class LimitsBody(Body):
         | UnsetType
         | None
     ) = UNSET
+
+
+class PutTarget(Body):
+    """What a target shall be; what is not named stays as it is."""
+
+    limits: LimitsBody | UnsetType | None = UNSET
+
+
+class PauseTarget(Body):
+    """For how long a target is paused: until a time, for a while, or until it is resumed."""
+
+    until: Time | None = None
+    for_: Duration | None = msgspec.field(default=None, name="for")
+    reason: Annotated[Text, Meta(description="For people: why.")] | None = None
 
 
 class CreateTenant(Body):

@@ -1,11 +1,12 @@
-"""The rules: what this node knows of all tenants, keys, groups, signing secrets and credentials.
+"""The rules: what this node knows of all tenants, keys, groups, targets, secrets and credentials.
 
 They are small documents in the store, which every node keeps in memory. Beside them the store has
 a revision of each kind, raised with every change: that is all that is read with each heartbeat, and
 whatever has a new revision is read anew. A change is acknowledged once its revision is raised, so a
 node that has seen the revision has seen the change. ``members.py`` writes the revision of the
 groups that a node goes by into its record: whoever must know that all nodes obey, waits for that.
-Likewise the revision of the tenants by which it makes all that is being made.
+Likewise the revision of the tenants by which it makes all that is being made, and that of the
+targets by which it sends.
 """
 
 import asyncio
@@ -19,12 +20,13 @@ import msgspec
 from duetime.clock import Clock
 from duetime.errors import StoreError, Unanswered
 from duetime.stores import News, Record, Store
-from duetime.tenancy import api_key, credential, group, signing_secret, tenant
+from duetime.tenancy import api_key, credential, group, signing_secret, target, tenant
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.credential import Credential
 from duetime.tenancy.group import Group
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.signing_secret import Owner, SigningSecret
+from duetime.tenancy.target import Target
 from duetime.tenancy.tenant import Tenant
 
 REVISIONS = "revision"  # the kind of the records whose versions are the revisions, one per kind
@@ -33,7 +35,7 @@ REVISIONS = "revision"  # the kind of the records whose versions are the revisio
 # between a change and its revision.
 READ_ANEW_EVERY = 60.0
 
-DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group, SigningSecret, Credential)
+DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group, Target, SigningSecret, Credential)
 
 
 class Kept(NamedTuple, Generic[DocumentT]):
@@ -95,12 +97,14 @@ class Rules:
         self.tenants = Shelf(tenant.KIND, Tenant)
         self.keys = Shelf(api_key.KIND, ApiKey)
         self.groups = Shelf(group.KIND, Group)
+        self.targets = Shelf(target.KIND, Target)
         self.signing_secrets = Shelf(signing_secret.KIND, SigningSecret)
         self.credentials = Shelf(credential.KIND, Credential)
         self._shelves: tuple[Shelf[Any], ...] = (
             self.tenants,
             self.keys,
             self.groups,
+            self.targets,
             self.signing_secrets,
             self.credentials,
         )
@@ -114,6 +118,7 @@ class Rules:
         self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
         self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
         self._secrets_of: dict[Owner, tuple[SigningSecret, ...]] = {}
+        self.paused: dict[str, Target] = {}  # by the names of their records; another one if changed
 
     def group(self, tenant: str, name: str) -> Group | None:
         """A group, if it is known and was not deleted."""
@@ -124,6 +129,10 @@ class Rules:
         """A credential that timers of this group may use, if it is known."""
         found = self.credentials.find(credential.name_of(tenant, name))
         return found if found is not None and found.is_for(group) else None
+
+    def target(self, tenant: str, name: str) -> Target | None:
+        """What is known of a tenant's target, if anybody has something to say about it."""
+        return self.targets.find(target.name_of(tenant, name))
 
     def held(self, tenant: str, name: str) -> Group | None:
         """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""
@@ -198,7 +207,7 @@ class Rules:
             shelf.is_untold = shelf.is_untold or revision == shelf.revision
 
     def _sort(self) -> None:
-        """Note which groups are held, who has quotas, and whose secrets are whose.
+        """Note which groups are held, which targets paused, who has quotas, which secrets.
 
         All of it is asked for again and again.
         """
@@ -215,6 +224,11 @@ class Rules:
             (each.tenant, each.name): each
             for each in self.groups
             if each.deleted_at is None and (each.is_paused or each.resuming is not None)
+        }
+        self.paused = {
+            kept.record.name: kept.document
+            for kept in self.targets.all()
+            if kept.document.paused_at is not None
         }
         self.limited = {
             kept.record.name: kept.document.quotas

@@ -19,6 +19,7 @@ from duetime.tenancy.orphans import forget_tenant
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Kept, Rules
+from duetime.tenancy.target import Target
 from duetime.tenancy.tenant import Tenant
 from duetime.tenancy.uses import Uses
 from duetime.timer import DEFAULT_TENANT, FINISHED
@@ -142,7 +143,7 @@ class Tenants:
         return await self._change(name, marked, deleted_at=now, updated_at=now)
 
     async def _tidy(self, name: str, tenant: Tenant) -> None:
-        """Take away the keys, secrets, credentials and groups of a tenant that is gone."""
+        """Take away the keys, secrets, credentials, groups and targets of a tenant that is gone."""
         rules = self._rules
         await rules.put_all(
             rules.keys,
@@ -162,6 +163,10 @@ class Tenants:
                 for kept in rules.groups.all()
                 if _is_of(name, kept) and kept.document.deleted_at is None
             ],
+        )
+        await rules.put_all(
+            rules.targets,
+            [(kept.record.name, kept, None) for kept in rules.targets.all() if _is_of(name, kept)],
         )
 
     async def _check_empty(self, name: str) -> None:
@@ -211,7 +216,7 @@ def changed_quotas(old: Quotas, body: QuotasBody | None) -> Quotas:
     return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
 
 
-def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group] | Kept[Credential]) -> bool:
+def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group] | Kept[Target] | Kept[Credential]) -> bool:
     return kept.document.tenant == name
 
 
