@@ -24,10 +24,10 @@ from duetime.delivery.credential import Credentials, NoCredentials
 from duetime.delivery.egress import Egress
 from duetime.delivery.oauth2 import MOST_BYTES, Tokens
 from duetime.delivery.opening import TlsFailed
-from duetime.delivery.presenting import NOTHING, Presented, Presenting
+from duetime.delivery.presenting import Presented, Presenting
 from duetime.delivery.problems import problem_of
 from duetime.delivery.receiver import Receiver
-from duetime.delivery.resolver import Lookup, Resolver, system_lookup
+from duetime.delivery.resolver import Answer, Lookup, Resolver, system_lookup
 from duetime.delivery.terms import TermsOf, no_terms
 from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 
@@ -132,41 +132,52 @@ class HttpSender:
         self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
     ) -> Outcome:
         url = self._parsed(callback.url)
-        if (problem := await self._out_of_reach(url.receiver, callback)) is not None:
+        answer = self._known(url.receiver) or await self._look_up(url.receiver, callback)
+        if (problem := self._out_of_reach(url.receiver, answer, callback)) is not None:
             return _UNSENT if self._closed else problem
-        if callback.credential is None:
-            return await self._deliver(timer, callback, url, started, is_mine)
-        return await self._deliver_with_credential(timer, callback, url, started, is_mine)
+        if callback.credential is not None:
+            return await self._deliver_with_credential(timer, callback, url, started, is_mine)
+        request = self._request(timer, callback, url, started)
+        return self._outcome(await self._try_addresses(request, is_mine), request)
 
-    async def _out_of_reach(self, receiver: Receiver, callback: HttpCallback) -> Outcome | None:
-        """Find out where a receiver is; an outcome if it cannot be called, or may not be."""
-        answer = receiver.literal or self._resolver.remembered(receiver.host)
-        if answer is None:
-            answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
+    def _known(self, receiver: Receiver) -> Answer | None:
+        """Where a receiver is, if that need not be looked up."""
+        return receiver.literal or self._resolver.remembered(receiver.host)
+
+    async def _look_up(self, receiver: Receiver, callback: HttpCallback) -> Answer | None:
+        return await self._resolver.resolve(receiver.host, callback.timeout / 1000)
+
+    def _out_of_reach(
+        self, receiver: Receiver, answer: Answer | None, callback: HttpCallback
+    ) -> Outcome | None:
+        """Why a receiver cannot be called, or may not be; None: it may."""
         if answer is None or answer.error is not None:
             return outcomes.unresolved(receiver.host, answer, callback.timeout)
         receiver.judge(answer, self._egress)
         return None if receiver.addresses else outcomes.not_permitted(receiver, answer)
 
-    async def _deliver(  # noqa: PLR0917 - what an attempt consists of
+    def _request(
         self,
         timer: Timer,
         callback: HttpCallback,
         url: _ParsedUrl,
         started: float,
-        is_mine: Callable[[], bool],
-        shown: Presented = NOTHING,
-    ) -> Outcome:
+        shown: Presented | None = None,
+    ) -> _Request:
         terms = self._terms(timer)
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
-        fields |= shown.headers
+        certificate = None
+        if shown is not None:
+            fields |= shown.headers
+            certificate = shown.certificate
         head = headers.written(callback.method, url.path, url.host, fields)
-        keep = timer.spec.response_bytes
-        request = _Request(url, head, callback, keep, started, shown.certificate)
-        response = await self._try_addresses(request, is_mine)
+        return _Request(url, head, callback, timer.spec.response_bytes, started, certificate)
+
+    def _outcome(self, response: Response | Outcome, request: _Request) -> Outcome:
         if isinstance(response, Outcome):
             return response
-        return outcomes.answered(response, url.parsed, self._clock, self._since(started))
+        latency = self._since(request.started)
+        return outcomes.answered(response, request.url.parsed, self._clock, latency)
 
     async def _deliver_with_credential(
         self,
@@ -182,14 +193,16 @@ class HttpSender:
         shown = await self._presenting.show(timer, callback, url.receiver, left)
         if isinstance(shown, Outcome):
             return _UNSENT if self._closed else shown
-        outcome = await self._deliver(timer, callback, url, started, is_mine, shown)
+        request = self._request(timer, callback, url, started, shown)
+        outcome = self._outcome(await self._try_addresses(request, is_mine), request)
         left = self._left(callback, started)
         if shown.token and outcome.status_code == HTTPStatus.UNAUTHORIZED and left > 0:
             again = await self._presenting.show(timer, callback, url.receiver, left, shown.token)
             if isinstance(again, Outcome):
                 return _UNSENT if self._closed else again
             if again.token is not shown.token:
-                outcome = await self._deliver(timer, callback, url, started, is_mine, again)
+                request = self._request(timer, callback, url, started, again)
+                outcome = self._outcome(await self._try_addresses(request, is_mine), request)
                 outcome = again.veiled(outcome)
         return shown.veiled(outcome)
 
@@ -200,7 +213,8 @@ class HttpSender:
         started = self._clock.monotonic()
         url = self._parsed(text)
         callback = HttpCallback(url=text, payload=Raw(body), timeout=round(1000 * seconds))
-        if (problem := await self._out_of_reach(url.receiver, callback)) is not None:
+        answer = self._known(url.receiver) or await self._look_up(url.receiver, callback)
+        if (problem := self._out_of_reach(url.receiver, answer, callback)) is not None:
             return problem
         fields = {**fields, "User-Agent": headers.USER_AGENT, "Content-Length": str(len(body))}
         head = headers.written(callback.method, url.path, url.host, fields)
