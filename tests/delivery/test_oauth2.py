@@ -5,6 +5,7 @@ import base64
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -225,6 +226,19 @@ async def test_a_refused_token_is_fetched_anew_once(
     assert (outcome.kind, outcome.status_code) == (Kind.HTTP, 401)
     assert shown(receiver) == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
     assert len(endpoint.requests) == 2
+
+
+@pytest.mark.promise("no-secret")
+async def test_a_receiver_that_repeats_tokens(sender: HttpSender, receiver: Receiver, clock: Ahead):
+    """Neither the refused one can be read in its answer, nor the one after it."""
+    await sender.send(calling(receiver), mine)
+    clock.by += YOUNG
+    said = "not token-1, and not token-2"
+    head = f"HTTP/1.1 401 No\r\nContent-Length: {len(said)}\r\n\r\n"
+    timer = calling(receiver, f"/say?text={quote(head + said)}", response_bytes=100)
+    outcome = await sender.send(timer, mine)
+    assert shown(receiver)[-1] == "Bearer token-2"
+    assert outcome.response == "not ***, and not ***"
 
 
 async def test_a_receiver_that_refuses_every_token(

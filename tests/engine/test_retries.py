@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyreqwest.http import Url
 
 from duetime.delivery.answers import Response
+from duetime.delivery.capture import Capture
 from duetime.delivery.outcomes import LONGEST_WAIT, answered
 from duetime.engine import committer
 from duetime.errors import StoreUnavailable
@@ -172,7 +173,7 @@ async def test_ends_of_the_jitter(
 def answer(clock: FakeClock, status: int, retry_after: str) -> Outcome:
     """What an answer with this header means."""
     response = Response(status, [(b"Retry-After", retry_after.encode())])
-    return answered(response, Url("https://a.example/"), clock, 1)
+    return answered(response, Capture(), Url("https://a.example/"), clock, 1)
 
 
 @pytest.mark.promise("never-early")

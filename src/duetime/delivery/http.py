@@ -27,7 +27,7 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.lookups import Lookup
 from duetime.delivery.oauth2 import MOST_BYTES, Tokens
 from duetime.delivery.opening import TlsFailed
-from duetime.delivery.presenting import NOTHING, Presented, Presenting
+from duetime.delivery.presenting import Presented, Presenting
 from duetime.delivery.problems import problem_of
 from duetime.delivery.proxy import Proxy, ProxyFailed
 from duetime.delivery.receiver import Receiver
@@ -143,52 +143,66 @@ class HttpSender:
         self, timer: Timer, callback: HttpCallback, started: float, is_mine: Callable[[], bool]
     ) -> Outcome:
         url = self._parsed(callback.url)
-        if (problem := await self._out_of_reach(url.receiver, callback)) is not None:
+        answer = self._known(url.receiver) or await self._look_up(url.receiver, callback)
+        if (problem := self._out_of_reach(url.receiver, answer, callback)) is not None:
             return _UNSENT if self._closed else problem
-        if callback.credential is None:
-            return await self._deliver(timer, callback, url, started, is_mine)
-        return await self._deliver_with_credential(timer, callback, url, started, is_mine)
-
-    async def _out_of_reach(self, receiver: Receiver, callback: HttpCallback) -> Outcome | None:
-        """Find out where a receiver is; an outcome if it cannot be called, or may not be."""
-        answer = receiver.literal or self._known(receiver)
-        if answer is None:
-            answer = await self._resolver.resolve(receiver.host, callback.timeout / 1000)
-        if answer is None or answer.error is not None:
-            return outcomes.unresolved(receiver.host, answer, callback.timeout)
-        receiver.judge(answer, self._egress)
-        return (
-            None if receiver.addresses else outcomes.not_permitted(receiver, answer, self._egress)
-        )
+        if callback.credential is not None:
+            return await self._deliver_with_credential(timer, callback, url, started, is_mine)
+        return await self._deliver(self._request(timer, callback, url, started), is_mine)
 
     def _known(self, receiver: Receiver) -> Answer | None:
-        """What need not be looked up."""
+        """Where a receiver is, if that need not be looked up."""
+        if receiver.literal is not None:
+            return receiver.literal
         if self._are_names_the_proxys:
             return receiver.unresolved
         return self._resolver.remembered(receiver.host)
 
-    async def _deliver(  # noqa: PLR0917 - what an attempt consists of
+    async def _look_up(self, receiver: Receiver, callback: HttpCallback) -> Answer | None:
+        return await self._resolver.resolve(receiver.host, callback.timeout / 1000)
+
+    def _out_of_reach(
+        self, receiver: Receiver, answer: Answer | None, callback: HttpCallback
+    ) -> Outcome | None:
+        """Why a receiver cannot be called, or may not be; None: it may."""
+        if answer is None or answer.error is not None:
+            return outcomes.unresolved(receiver.host, answer, callback.timeout)
+        receiver.judge(answer, self._egress)
+        if receiver.addresses:
+            return None
+        return outcomes.not_permitted(receiver, answer, self._egress)
+
+    def _request(
         self,
         timer: Timer,
         callback: HttpCallback,
         url: _ParsedUrl,
         started: float,
-        is_mine: Callable[[], bool],
-        shown: Presented = NOTHING,
-    ) -> Outcome:
+        shown: Presented | None = None,
+    ) -> _Request | Outcome:
+        """The request, by the terms of its group as they are now; or why there is none."""
         terms = self._terms(timer)
         if terms.unsignable is not None and timer.spec.signatures:
             return _UNSENT if self._closed else outcomes.not_signed(terms.unsignable)
         fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
-        fields |= shown.headers
+        certificate = None
+        if shown is not None:
+            fields |= shown.headers
+            certificate = shown.certificate
         head = headers.written(callback.method, url.path, url.host, fields)
         capture = capture_of(timer.spec, callback, terms.check)
-        request = _Request(url, head, callback, capture, started, shown.certificate)
+        return _Request(url, head, callback, capture, started, certificate)
+
+    async def _deliver(self, request: _Request | Outcome, is_mine: Callable[[], bool]) -> Outcome:
+        if isinstance(request, Outcome):
+            return request
         response = await self._try_addresses(request, is_mine)
         if isinstance(response, Outcome):
             return response
-        since = self._since(started)
-        return outcomes.answered(response, capture, url.parsed, self._clock, since)
+        latency = self._since(request.started)
+        return outcomes.answered(
+            response, request.capture, request.url.parsed, self._clock, latency
+        )
 
     async def _deliver_with_credential(
         self,
@@ -204,14 +218,16 @@ class HttpSender:
         shown = await self._presenting.show(timer, callback, url.receiver, left)
         if isinstance(shown, Outcome):
             return _UNSENT if self._closed else shown
-        outcome = await self._deliver(timer, callback, url, started, is_mine, shown)
+        outcome = await self._deliver(self._request(timer, callback, url, started, shown), is_mine)
         left = self._left(callback, started)
         if shown.token and outcome.status_code == HTTPStatus.UNAUTHORIZED and left > 0:
             again = await self._presenting.show(timer, callback, url.receiver, left, shown.token)
             if isinstance(again, Outcome):
                 return _UNSENT if self._closed else again
             if again.token is not shown.token:
-                outcome = await self._deliver(timer, callback, url, started, is_mine, again)
+                outcome = await self._deliver(
+                    self._request(timer, callback, url, started, again), is_mine
+                )
                 outcome = again.veiled(outcome)
         return shown.veiled(outcome)
 
@@ -222,7 +238,8 @@ class HttpSender:
         started = self._clock.monotonic()
         url = self._parsed(text)
         callback = HttpCallback(url=text, payload=Raw(body), timeout=round(1000 * seconds))
-        if (problem := await self._out_of_reach(url.receiver, callback)) is not None:
+        answer = self._known(url.receiver) or await self._look_up(url.receiver, callback)
+        if (problem := self._out_of_reach(url.receiver, answer, callback)) is not None:
             return problem
         fields = {**fields, "User-Agent": headers.USER_AGENT, "Content-Length": str(len(body))}
         head = headers.written(callback.method, url.path, url.host, fields)

@@ -41,10 +41,7 @@ class Presented(NamedTuple):
             for name in outcome.__struct_fields__
             if type(getattr(outcome, name)) in {str, dict}
         }
-        return replace(outcome, **changes)
-
-
-NOTHING = Presented({})
+        return replace(outcome, **changes) if changes else outcome
 
 
 class Presenting:
