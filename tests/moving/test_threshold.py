@@ -20,7 +20,7 @@ from tests.moving.houses import Listening
 
 # What either asks of the target before it is in, or a little more.
 OF_NODE = 4
-OF_COPY = 12
+OF_COPY = 15
 
 
 class Turns:
