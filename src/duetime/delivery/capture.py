@@ -62,9 +62,12 @@ class Capture(NamedTuple):
         """What is wrong with the body of a 2xx answer; None: nothing."""
         if self.check is None:
             return None
-        if response.flaw is not None:
-            return f"the answer {response.flaw}: it is not checked by response_schema"
-        return self.check(b"" if response.excerpt is None else response.excerpt.content)
+        flaw, excerpt = response.flaw, response.excerpt
+        if flaw is None and excerpt is not None and not excerpt.is_whole:
+            flaw = f"is longer than {LONGEST_CHECKED // 1024} KiB"
+        if flaw is not None:
+            return f"the answer {flaw}: it is not checked by response_schema"
+        return self.check(b"" if excerpt is None else excerpt.content)
 
 
 _NOTHING = Capture(0, (), None)
