@@ -116,6 +116,16 @@ async def send_by_post(sender: HttpSender, receiver: Receiver, wire: bytes, by: 
     return await sender.send(make_timer(receiver.url(f"/prepared?by={by}"), timeout=5000), mine)
 
 
+async def test_where_more_is_read(make_sender: MakeSender, receiver: Receiver):
+    """What is longer than can be checked is not, wherever else the limit of reading is."""
+    sender = make_sender(terms=the_same_for_all(by_schema({})), read_at_most=200_000)
+    body = b'"' + b"x" * 65_534 + b'"'
+    assert (await send_by_post(sender, receiver, answer(body), 9999)).kind is Kind.OK
+    outcome = await send_by_post(sender, receiver, answer(body + b" "), 9999)
+    assert outcome.kind is Kind.RESPONSE
+    assert (outcome.error or "").startswith("the answer is longer than 64 KiB: it is not checked")
+
+
 async def test_an_endless_answer(checking: HttpSender, receiver: Receiver):
     """Is not read to its end, which it has not, and no more of it is kept than can be checked."""
     outcome = await checking.send(make_timer(receiver.url("/endless")), mine)

@@ -11,7 +11,7 @@ from duetime.requests import UpdateTimer
 from duetime.tenancy.caller import OPERATOR, Caller
 from duetime.tenancy.requests import CreateTenant, PutGroup, QuotasBody
 from duetime.timer import HttpCallback, Kind, OnFailure, Outcome, Progress, Status
-from tests.engine.conftest import CLAIM_FOR, running
+from tests.engine.conftest import CLAIM_FOR, Node, running
 from tests.engine.telling import (
     DOWN,
     MINUTE,

@@ -65,15 +65,15 @@ class Capture(NamedTuple):
         """What is wrong with the body of a 2xx answer; None: nothing."""
         if self.check is None:
             return None
-        if response.flaw is not None:
-            return f"the answer {response.flaw}: it is not checked by response_schema"
+        if (flaw := _flaw_of(response)) is not None:
+            return f"the answer {flaw}: it is not checked by response_schema"
         return self.check(_body_of(response))
 
     def wish(self, response: Response, now: Millis) -> following.Wish:
         """What the body of a 2xx answer asks for, if it is asked."""
         if not self.follows:
             return following.DONE
-        if response.flaw is not None:
+        if _flaw_of(response) is not None:
             return following.CUT_OFF
         return following.read(_body_of(response), now)
 
@@ -87,6 +87,14 @@ def capture_of(spec: Spec, callback: HttpCallback, check: Check | None) -> Captu
     if check is None and not follows and not spec.response_bytes and not spec.response_headers:
         return _NOTHING
     return Capture(spec.response_bytes, spec.response_headers, check, follows)
+
+
+def _flaw_of(response: Response) -> str | None:
+    """Why not all of the body is here, if it is not."""
+    flaw, excerpt = response.flaw, response.excerpt
+    if flaw is None and excerpt is not None and not excerpt.is_whole:
+        return f"is longer than {LONGEST_READ // 1024} KiB"
+    return flaw
 
 
 def _body_of(response: Response) -> bytes:

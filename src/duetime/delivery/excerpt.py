@@ -18,15 +18,17 @@ _LATER_CONTROLS, _THEIR_FIRST = re.compile("[\x80-\x9f]"), b"\xc2"
 class Excerpt:
     """The first ``most`` bytes of what is added; the rest is dropped as it comes."""
 
-    __slots__ = ("_kept", "_most")
+    __slots__ = ("_kept", "_most", "is_whole")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: bytes | bytearray = b""
+        self.is_whole = True  # nothing was dropped
 
     def add(self, piece: bytes) -> None:
         room = self._most - len(self._kept)
         if len(piece) > room:
+            self.is_whole = False
             piece = piece[:room]
         if not self._kept:
             self._kept = piece  # most bodies come in one
