@@ -49,7 +49,8 @@ async def test_nothing_is_left_of_a_timer(redis, redis_url):
 async def test_nothing_is_left_of_who_has_a_retention_of_its_own(redis, redis_url, is_dropped):
     """Whether it goes by that or by hand; nor of the lines of the audit."""
     timers = [
-        make_timer(status=Status.FAILED, spec=make_spec(retention=number)) for number in range(9)
+        make_timer(status=Status.FAILED, wake_at=None, spec=make_spec(retention=number))
+        for number in range(9)
     ]
     await insert(redis, *timers)
     line = make_line()
@@ -83,7 +84,7 @@ async def test_an_older_layout_is_taken_over(redis, redis_url):
 
 async def test_what_an_older_program_began_anew_is_not_dropped(redis, redis_url):
     """It leaves the line behind by which the timer was to be dropped."""
-    timer = make_timer(status=Status.FAILED, spec=make_spec(retention=5))
+    timer = make_timer(status=Status.FAILED, wake_at=None, spec=make_spec(retention=5))
     await insert(redis, timer)
     async with session(redis_url) as client:
         await client.hincrby(redis._name(f"timer:{timer.id}"), "version", 1)
@@ -116,10 +117,12 @@ async def test_what_the_user_asked_for_is_written_once(redis, redis_url):
 
 
 async def test_what_is_dropped_does_not_wake(redis):
-    """Not even a finished timer that had a time to wake at."""
-    await insert(redis, make_timer(status=Status.COMPLETED, wake_at=NOW))
+    """A finished timer that has a time to wake at is not purged; removed, it leaves nothing."""
+    awake = make_timer(status=Status.FAILED, wake_at=NOW)
+    await insert(redis, awake)
     assert len(await redis.due(ids.ALL_SHARDS, None, NOW, 9)) == 1
-    assert await redis.purge(ids.ALL_SHARDS, NOW + 1, 9) == 1
+    assert await redis.purge(ids.ALL_SHARDS, NOW + 1, 9) == 0
+    assert await redis.remove([awake]) == [True]
     assert await redis.due(ids.ALL_SHARDS, None, NOW, 9) == []
 
 
