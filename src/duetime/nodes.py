@@ -33,6 +33,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     makes_by: int = 0  # the revision of the tenants by which it makes all that it still may make
     demand: dict[str, float] = {}  # how many timers per second are asked for, where that is limited
     growth: dict[str, int] = {}  # by how much those that wait have grown since it came, likewise
+    callbacks: dict[str, float] = {}  # how many it could begin in a second, where that is limited
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,7 +42,8 @@ async def test_a_storm(cramped, seed):
     clock, store = FastClock(), StormyStore(chance)
     receivers = Receivers(clock, chance)
     engine = Engine("node-1", store, receivers, clock, max_in_flight=60, target_concurrency=16)
-    engine.targets._queue, engine.targets._shared, engine.reader._page = 20, 60, 50
+    engine.targets.queues.sure, engine.targets.queues.shared = 20, 60
+    engine.reader._page = 50
     service = Service(store, receivers, clock, engine=engine)
     users = Users(service, receivers, chance)
     running = asyncio.create_task(engine.run())

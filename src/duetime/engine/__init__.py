@@ -27,6 +27,7 @@ from duetime.engine.members import Members, always_admitted
 from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
+from duetime.engine.throttles import Throttles
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.nodes import EngineStatus, NodeStatus
 from duetime.stores import News, Store
@@ -74,12 +75,15 @@ class Engine:
         self._cleaning = Loop("janitor", clock, trouble)
         self.agenda = Agenda()
         holds = Holds(rules)
+        throttles = Throttles(node, clock, rules)
         self.targets = Targets(
             per_target=target_concurrency,
             total=max_in_flight,
+            throttles=throttles,
             on_room=self._reading.wake,
             on_free_place=self._dispatching.wake,
         )
+        throttles.waiting = self.targets.waiting_by_limit
         self.members = Members(
             node,
             store,
@@ -90,6 +94,7 @@ class Engine:
             readmit=readmit,
             holds=holds,
             meter=meter,
+            throttles=throttles,
         )
         self._meter = meter
         self._lingering = Loop("leaving", clock, trouble)

@@ -24,6 +24,7 @@ from duetime.timer import Kind, Outcome, Status, Timer
 LONGEST_SLEEP = 1.0
 
 LARGEST = 500  # timers claimed in one write
+FEWEST = 100  # timers taken off the agenda in a pass, however many are claimed that waited already
 
 
 class Dispatcher:
@@ -71,12 +72,12 @@ class Dispatcher:
         held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        for timer in self._agenda.take(now, LARGEST - len(begun)):
+        for timer in self._agenda.take(now, max(LARGEST - len(begun), FEWEST)):
             if (hold_for := self._holds.hold_for(timer)) is not None:
                 held.append(_holding(timer, now, hold_for))
                 continue
             name = name_of(timer.tenant, self._sender.target(timer.spec.callback))
-            if self._targets.begin(name, timer):
+            if self._targets.begin(name, timer, may_start=len(begun) < LARGEST):
                 begun.append((name, timer))
         if begun or held:
             with self._holds.acting():
@@ -86,10 +87,12 @@ class Dispatcher:
     def _pause(self) -> float:
         if self._targets.free > 0 and self._targets.has_serveable():
             return 0  # on a node that is full, the next place that becomes free wakes us
-        next_at = self._agenda.next_at()
-        if next_at is None:
-            return LONGEST_SLEEP
-        return min(max((next_at - self._clock.now()) / 1000, 0), LONGEST_SLEEP)
+        pauses = [LONGEST_SLEEP]
+        if (next_at := self._agenda.next_at()) is not None:
+            pauses.append(max((next_at - self._clock.now()) / 1000, 0))
+        if (next_token := self._targets.next_token()) is not None:
+            pauses.append(next_token)
+        return min(pauses)
 
     async def _claim(
         self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Change] = ()

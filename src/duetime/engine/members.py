@@ -25,6 +25,7 @@ from duetime.engine.holds import Holds
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
+from duetime.engine.throttles import Throttles
 from duetime.errors import StoreError
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
@@ -63,6 +64,7 @@ class Members:
         readmit: Callable[[], Awaitable[None]] = always_admitted,
         holds: Holds | None = None,
         meter: Meter | None = None,
+        throttles: Throttles | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -81,6 +83,7 @@ class Members:
         self._readmit = readmit
         self._holds = holds or Holds()
         self._meter = meter
+        self._throttles = throttles or Throttles(node, clock)
         self._own: Record | None = None
         self._leaving: Record | None = None
         self._version = 0
@@ -139,6 +142,7 @@ class Members:
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
         if self._meter is not None:
             self._meter.hear(self._sightings.present(seen_at))
+        self._throttles.hear(self._sightings.present(seen_at))
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -290,6 +294,7 @@ class Members:
             makes_by=self._holds.makes_by(),
             demand={} if self._meter is None else self._meter.demand(),
             growth={} if self._meter is None else self._meter.growth(),
+            callbacks=self._throttles.demand(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)

@@ -60,6 +60,11 @@ class TurnedAway:
         crowd = self._crowds.get(name)
         return crowd is not None and bool(crowd.lines)
 
+    def count(self, name: str) -> int:
+        """How many were turned away by this receiver."""
+        crowd = self._crowds.get(name)
+        return 0 if crowd is None else len(crowd.lines)
+
     def call(self, name: str, count: int, room: int, *, is_queue_empty: bool) -> None:
         """Let so many of a receiver's come again, and of so many bytes.
 
