@@ -30,6 +30,7 @@ INHABITANTS = (
     Record(kind="key", name="fedcba9876543210", version=7, data=b'{ "expires_at": 1 }'),
     Record(kind="group", name="acme/mail", version=3, data='{"title":"Grüße"}'.encode()),
     Record(kind="group", name="default/mail", data=b"{}"),
+    Record(kind="target", name="acme api.example.com:443", version=4, data=b'{"paused_at":1}'),
     Record(kind="key uses", name="acme", version=99, data=b'{"0123456789abcdef":1750000000000}'),
     Record(kind="action", name="acme/a1", version=12, data=b'{"batch":["x"]}'),
     Record(kind="ended action/default", name="default/a2", data=b"{}"),

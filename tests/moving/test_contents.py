@@ -14,7 +14,7 @@ from duetime.moving.journal import COPY_KIND
 from duetime.nodes import LEAVING, NODE_KIND
 from duetime.stores.dynamodb.sweep import KIND as SWEEPS
 from duetime.stores.memory import MemoryStore
-from duetime.tenancy import api_key, group, tenant, uses
+from duetime.tenancy import api_key, group, target, tenant, uses
 from duetime.tenancy.rules import REVISIONS, Rules
 from duetime.testing import FakeClock
 
@@ -64,6 +64,7 @@ def test_kinds_are_called_as_by_those_who_write_them():
     assert contents.TENANTS == tenant.KIND
     assert contents.KEYS == api_key.KIND
     assert contents.GROUPS == group.KIND
+    assert contents.TARGETS == target.KIND
     assert contents.KEY_USES == uses.KIND
 
 

@@ -11,6 +11,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.tenancy.group import Group
 from duetime.tenancy.quotas import Quotas
 from duetime.tenancy.rules import READ_ANEW_EVERY, Rules
+from duetime.tenancy.target import Target, name_of
 from duetime.tenancy.tenant import Tenant
 from duetime.testing import FakeClock, FlakyStore
 from tests.factories import NOW
@@ -277,3 +278,20 @@ async def test_documents_of_which_one_cannot_be_read(store, clock):
         await rules.look(anew=True)
     assert rules.group("t", "g") is not None
     assert rules.held("t", "g") is not None
+
+
+async def test_targets_are_found_by_tenant_and_name(store, clock):
+    """One tenant's document says nothing of what others call; whoever looks sees it."""
+    here, there = Rules(store, clock), Rules(store, clock)
+    await there.look()
+    name = name_of("t", "api.example.com:443")
+    target = Target(
+        tenant="t", name="api.example.com:443", paused_at=NOW, created_at=NOW, updated_at=NOW
+    )
+    assert await here.put(here.targets, name, None, target)
+    before = there.targets.revision
+    await there.look()
+    assert there.target("t", "api.example.com:443") == target
+    assert there.target("u", "api.example.com:443") is None
+    assert there.target("t", "api.example.com:80") is None
+    assert there.targets.revision > before

@@ -13,7 +13,7 @@ class Sender(Protocol):
         """Why this callback could never be delivered, naming the field, or None if it could."""
 
     def target(self, callback: Callback) -> str:
-        """The receiver that limits are counted against, e.g. "https://api.example.com:443"."""
+        """The receiver that limits are counted against, as users name it: "api.example.com:443"."""
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         """Make one attempt. Never raises, but for cancellation.

@@ -91,9 +91,9 @@ class HttpSender:
 
     def target(self, callback: Callback) -> str:
         if not isinstance(callback, HttpCallback):
-            return f"nats:{callback.topic}"
+            return "nats"  # all topics are on one server
         try:
-            return self._parsed(callback.url).receiver.origin
+            return self._parsed(callback.url).receiver.target
         except ValueError:  # stored past the check; sending it will say what is wrong with it
             return callback.url
 

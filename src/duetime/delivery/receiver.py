@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z0-9_.-]{1,253}")
 class Receiver:
     """Where callbacks go. One object serves all the URLs of its origin."""
 
-    __slots__ = ("_answer", "addresses", "host", "is_tls", "literal", "origin", "port")
+    __slots__ = ("_answer", "addresses", "host", "is_tls", "literal", "origin", "port", "target")
 
     def __init__(self, url: Url) -> None:
         """Take the origin of a URL; ValueError if it has none that could be called."""
@@ -33,7 +33,8 @@ class Receiver:
         self.host = host
         self.port = port
         self.is_tls = url.scheme == "https"
-        self.origin = f"{url.scheme}://{self.name(host)}"
+        self.target = self.name(host)  # what users call it
+        self.origin = f"{url.scheme}://{self.target}"
         self.addresses: tuple[str, ...] = ()  # permitted, the one to try first in front
         self._answer: Answer | None = None
 

@@ -16,8 +16,9 @@ from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
 from duetime.engine.holds import Holds
 from duetime.engine.members import Members
-from duetime.engine.targets import Targets, name_of
+from duetime.engine.targets import Targets
 from duetime.stores import Change, Store
+from duetime.tenancy.target import name_of
 from duetime.timer import Kind, Outcome, Status, Timer
 
 # The wall clock may be set: never sleep longer than this on what it said.

@@ -199,8 +199,3 @@ class Targets:
             self._remembered[target.name] = target.places
             if len(self._remembered) > MOST_REMEMBERED:
                 del self._remembered[next(iter(self._remembered))]
-
-
-def name_of(tenant: str, receiver: str) -> str:
-    """What a tenant's receiver is called here; the name of a tenant has no space."""
-    return f"{tenant} {receiver}"

@@ -16,7 +16,8 @@ from duetime.timer import DEFAULT_TENANT, Attempt, Event, Timer
 # move or a store notes down for itself, nor revisions: a node that finds none reads everything. The
 # names are those of ``tenancy`` and ``bulk``, which this room does not know; a test compares them.
 TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS = "tenant", "key", "group", "key uses", "action"
-CARRIED = ("layout", TENANTS, KEYS, GROUPS, KEY_USES, ACTIONS)
+TARGETS = "target"
+CARRIED = ("layout", TENANTS, KEYS, GROUPS, TARGETS, KEY_USES, ACTIONS)
 
 # How the kinds begin of which each tenant has its own: its actions that have ended.
 CARRIED_BY_TENANT = ("ended action/",)
@@ -105,8 +106,8 @@ class Contents:
             after = part[-1].id
 
     async def is_lived_in(self) -> bool:
-        """Tell whether somebody has tenants, keys or groups here, or has done anything."""
-        for kind in (TENANTS, KEYS, GROUPS):
+        """Tell whether somebody has tenants, keys, groups or targets here, or has done anything."""
+        for kind in (TENANTS, KEYS, GROUPS, TARGETS):
             if await self.records(kind):
                 return True
         return bool(await self.lines(DEFAULT_TENANT, None))

@@ -1,11 +1,12 @@
-"""The rules: what this node knows of all tenants, keys and groups.
+"""The rules: what this node knows of all tenants, keys, groups and targets.
 
 They are small documents in the store, which every node keeps in memory. Beside them the store has
 a revision of each kind, raised with every change: that is all that is read with each heartbeat, and
 whatever has a new revision is read anew. A change is acknowledged once its revision is raised, so a
 node that has seen the revision has seen the change. ``members.py`` writes the revision of the
 groups that a node goes by into its record: whoever must know that all nodes obey, waits for that.
-Likewise the revision of the tenants by which it makes all that is being made.
+Likewise the revision of the tenants by which it makes all that is being made, and that of the
+targets by which it sends.
 """
 
 import asyncio
@@ -19,11 +20,12 @@ import msgspec
 from duetime.clock import Clock
 from duetime.errors import StoreError, Unanswered
 from duetime.stores import News, Record, Store
-from duetime.tenancy import api_key, group, tenant
+from duetime.tenancy import api_key, group, target, tenant
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.group import Group
 from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.quotas import UNLIMITED, Quotas
+from duetime.tenancy.target import Target
 from duetime.tenancy.tenant import Tenant
 from duetime.timer import DEFAULT_TENANT
 
@@ -33,7 +35,7 @@ REVISIONS = "revision"  # the kind of the records whose versions are the revisio
 # between a change and its revision.
 READ_ANEW_EVERY = 60.0
 
-DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group)
+DocumentT = TypeVar("DocumentT", Tenant, ApiKey, Group, Target)
 
 
 class Kept(NamedTuple, Generic[DocumentT]):
@@ -95,7 +97,13 @@ class Rules:
         self.tenants = Shelf(tenant.KIND, Tenant)
         self.keys = Shelf(api_key.KIND, ApiKey)
         self.groups = Shelf(group.KIND, Group)
-        self._shelves: tuple[Shelf[Any], ...] = (self.tenants, self.keys, self.groups)
+        self.targets = Shelf(target.KIND, Target)
+        self._shelves: tuple[Shelf[Any], ...] = (
+            self.tenants,
+            self.keys,
+            self.groups,
+            self.targets,
+        )
         self.revision = 0  # of the groups: what nodes must be seen to obey
         self._makings: dict[int, int] = {}  # how much is made just now, by revision of the tenants
         self._looked_at = -math.inf  # when the last look was begun
@@ -111,6 +119,10 @@ class Rules:
         """A group, if it is known and was not deleted."""
         found = self.groups.find(group.name_of(tenant, name))
         return None if found is None or found.deleted_at is not None else found
+
+    def target(self, tenant: str, name: str) -> Target | None:
+        """What is known of a tenant's target, if anybody has something to say about it."""
+        return self.targets.find(target.name_of(tenant, name))
 
     def held(self, tenant: str, name: str) -> Group | None:
         """The group, if it is paused, or was and what fell due meanwhile is not yet seen to."""
@@ -198,6 +210,10 @@ class Rules:
             for shelf in (self.tenants, self.groups)
             for kept in shelf.all()
             if kept.document.limits != BOUNDLESS and kept.document.deleted_at is None
+        } | {
+            kept.record.name: kept.document.limits
+            for kept in self.targets.all()
+            if kept.document.limits != BOUNDLESS
         }
         if bounded != self.bounded:
             self.bounded = bounded

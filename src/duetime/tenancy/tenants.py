@@ -17,6 +17,7 @@ from duetime.tenancy.obedience import Watch
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
 from duetime.tenancy.rules import Kept, Rules
+from duetime.tenancy.target import Target
 from duetime.tenancy.tenant import Tenant
 from duetime.tenancy.uses import Uses
 from duetime.timer import DEFAULT_TENANT, FINISHED
@@ -139,7 +140,7 @@ class Tenants:
         return await self._change(name, marked, deleted_at=now, updated_at=now)
 
     async def _tidy(self, name: str, tenant: Tenant) -> None:
-        """Take away the keys and groups of a tenant that is gone."""
+        """Take away the keys, groups and targets of a tenant that is gone."""
         rules = self._rules
         await rules.put_all(
             rules.keys,
@@ -154,6 +155,10 @@ class Tenants:
                 for kept in rules.groups.all()
                 if _is_of(name, kept) and kept.document.deleted_at is None
             ],
+        )
+        await rules.put_all(
+            rules.targets,
+            [(kept.record.name, kept, None) for kept in rules.targets.all() if _is_of(name, kept)],
         )
 
     async def _check_empty(self, name: str) -> None:
@@ -203,7 +208,7 @@ def changed_quotas(old: Quotas, body: QuotasBody | None) -> Quotas:
     return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
 
 
-def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group]) -> bool:
+def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group] | Kept[Target]) -> bool:
     return kept.document.tenant == name
 
 
