@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from duetime import model
-from duetime.engine import agenda, queues
-from duetime.engine.agenda import MOST_BYTES
+from duetime.engine import column, queues
+from duetime.engine.column import MOST_BYTES
 from duetime.engine.places import FIRST_PLACES, LEAST_PLACES
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Insert
@@ -101,7 +101,7 @@ async def test_one_page_does_not_overfill_the_agenda(store, clock):
     clock.advance(3_600_000)
     await node.engine.reader.step()  # which learns how late it is
     await node.engine.reader.step()
-    held = sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap)
+    held = node.engine.agenda._backlog.weight
     assert MOST_BYTES // 2 < held <= MOST_BYTES
 
 
@@ -156,7 +156,7 @@ async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock)
 @pytest.mark.promise("late-fires")
 async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypatch):
     """What does not fit into memory is read when there is room."""
-    monkeypatch.setattr(agenda, "CAPACITY", 100)
+    monkeypatch.setattr(column, "CAPACITY", 100)
     node = Node(store, clock)
     timers = [await node.create(delay="3s") for _ in range(500)]
     await node.engine.reader.step()
@@ -170,7 +170,7 @@ async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypa
 @pytest.mark.promise("bounded-memory")
 async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
     """A hundred large timers are as much as thousands of small ones, and all of them fire."""
-    monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
+    monkeypatch.setattr(column, "MOST_BYTES", 1024 * 1024)
     node = Node(store, clock, target_concurrency=2)
     monkeypatch.setattr(queues, "MOST_BYTES_WAITING", 4 * 1024 * 1024)
     node.sender.hold = asyncio.Event()
@@ -189,7 +189,7 @@ async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
         await node.turn()
     assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
     assert node.engine.targets.queues.weight == 0
-    assert node.engine.agenda._in_time._weight == node.engine.agenda._backlog._weight == 0
+    assert node.engine.agenda._in_time.weight == node.engine.agenda._backlog.weight == 0
 
 
 async def test_a_node_has_a_bounded_number_under_way(store, clock):

@@ -257,7 +257,7 @@ async def settled(store: MemoryStore, service: Service, receivers: Receivers) ->
 def counters(engine: Engine) -> list[int]:
     """All that must be zero when nothing is left to do."""
     crowd, departures = engine.targets, engine.departures
-    lanes = (engine.agenda._in_time, engine.agenda._backlog)
+    columns = (engine.agenda._in_time, engine.agenda._backlog)
     return [
         crowd.under_way,
         crowd._places._load,
@@ -274,5 +274,6 @@ def counters(engine: Engine) -> list[int]:
         len(departures._places),
         len(departures._ready),
         len(engine.agenda),
-        *(lane._weight for lane in lanes),
+        *(column.weight for column in columns),
+        len(engine.agenda._away),
     ]

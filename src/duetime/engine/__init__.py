@@ -73,7 +73,9 @@ class Engine:
         self._inheriting = Loop("heir", clock, trouble, then=self._dispatching.wake)
         self._telling = Loop("herald", clock, trouble)
         self._cleaning = Loop("janitor", clock, trouble)
-        self.agenda = Agenda()
+        self.agenda = Agenda(
+            lambda: rules is not None and rules.is_shared, on_room=self._reading.wake
+        )
         holds = Holds(rules)
         throttles = Throttles(node, clock, rules)
         self.targets = Targets(

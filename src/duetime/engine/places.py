@@ -47,7 +47,8 @@ class Places:
 
     def may_begin(self, lane: Lane) -> bool:
         """Tell whether one more of a lane may be under way, if it is its turn."""
-        if self.free <= 0 or lane.target.under_way >= self.of(lane.target):
+        target, free = lane.target, self.free
+        if free <= 0 or target.under_way >= min(target.places, max(free // 4, 1)):
             return False
         if not lane.is_throttled:
             return not self._throttles.is_shared or self.allowance(lane.tenant) > 0

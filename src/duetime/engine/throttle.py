@@ -15,7 +15,7 @@ class Throttle:
     def __init__(self, limits: Limits, part: Part, now: float) -> None:
         self.limits = limits  # of the whole cluster
         self._bucket = Bucket(_pace(limits), now, _burst(limits))
-        self.told = 0.0  # the demand that the other nodes know of
+        self.told = 0.0  # the demand, as the other nodes are told of it
         self.go_by(limits, part, now)
 
     def go_by(self, limits: Limits, part: Part, now: float) -> None:

@@ -66,27 +66,30 @@ class Throttles:
 
     # What nodes tell each other ---------------------------------------------------------------
 
+    def hear(self, others: dict[str, NodeRecord]) -> None:
+        """Take note of what the other nodes tell, and share all limits anew."""
+        self._others = others
+        if not self._throttles:
+            return
+        now = self._clock.monotonic()
+        self._measure(now)
+        for name, throttle in self._throttles.items():
+            throttle.share(self._part(name, throttle.told), now)
+
     def demand(self) -> dict[str, float]:
         """How many callbacks this node could begin in a second, for each that is limited."""
-        if not self._throttles:
-            return {}
-        waiting, now = self.waiting(), self._clock.monotonic()
+        return {name: each.told for name, each in self._throttles.items() if each.told}
+
+    def _measure(self, now: float) -> None:
+        """Find out how much could be begun here; it is told with the heartbeat that follows."""
+        waiting = self.waiting()
         asked = {
             name: throttle.demand(waiting.get(name, 0), now)
             for name, throttle in self._throttles.items()
         }
-        busiest = nlargest(MOST_TOLD, asked, key=asked.__getitem__)
-        told = {name: round(asked[name], 2) for name in busiest if asked[name] > 0}
+        told = frozenset(nlargest(MOST_TOLD, asked, key=asked.__getitem__))
         for name, throttle in self._throttles.items():
-            throttle.told = told.get(name, 0.0)
-        return told
-
-    def hear(self, others: dict[str, NodeRecord]) -> None:
-        """Take note of what the other nodes tell."""
-        self._others = others
-        now = self._clock.monotonic()
-        for name, throttle in self._throttles.items():
-            throttle.share(self._part(name, throttle.told), now)
+            throttle.told = round(asked[name], 2) if name in told else 0.0
 
     def _part(self, name: str, mine: float) -> Part:
         """The part of a limit that is this node's."""

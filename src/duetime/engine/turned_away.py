@@ -4,7 +4,7 @@ They are remembered by a line each, so that they are not read again and again me
 called back, in turn, when the queue has room.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from duetime.stores import Waking
 from duetime.timer import Timer
@@ -34,6 +34,11 @@ class TurnedAway:
 
     def __len__(self) -> int:
         return len(self._versions)
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Who has turned some away, and may have some left."""
+        return self._crowds
 
     def knows(self, id_: str, version: int) -> bool:
         """Tell whether a timer was turned away as it is now, or newer."""

@@ -5,6 +5,7 @@ same figures, a heartbeat apart, and need neither agree on the time nor ask each
 """
 
 from collections.abc import Collection, Mapping
+from math import log2
 from typing import NamedTuple
 
 
@@ -31,13 +32,16 @@ def seats(total: int, node: str, asked: Mapping[str, float]) -> int:
 
     Each has one, also where there are fewer than nodes. The rest is given out by demand, and what
     cannot be split goes to who comes closest to one more; so all of them together are the total.
+    Demand counts roughly, lest places move to and fro with every small change of it.
     """
-    rest, all_of_it = total - len(asked), sum(asked.values())
+    rest = total - len(asked)
     if rest <= 0:
         return 1
+    rough = {name: 2.0 ** round(log2(each)) if each else 0.0 for name, each in asked.items()}
+    all_of_it = sum(rough.values())
     fair = {
         name: rest * (each / all_of_it if all_of_it else 1 / len(asked))
-        for name, each in asked.items()
+        for name, each in rough.items()
     }
     left = rest - sum(int(each) for each in fair.values())
     closest = sorted(fair, key=lambda name: (int(fair[name]) - fair[name], name))
