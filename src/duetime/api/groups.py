@@ -8,7 +8,7 @@ from msgspec import Meta
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
-from duetime.api.tenants import QuotasView, quotas_view
+from duetime.api.tenants import LimitsView, QuotasView, limits_view, quotas_view
 from duetime.api.views import Instant, RetryPolicyView, instant, policy_view
 from duetime.clock import Millis, to_rfc3339
 from duetime.durations import format_duration
@@ -41,6 +41,7 @@ class GroupView(msgspec.Struct, kw_only=True):
     response_bytes: int
     signatures: tuple[str, ...]
     quotas: QuotasView
+    limits: LimitsView
     created_at: Instant
     updated_at: Instant
 
@@ -232,6 +233,7 @@ def _view(group: Group, request: Request) -> GroupView:
         response_bytes=defaults.response_bytes,
         signatures=defaults.signatures,
         quotas=quotas_view(group.quotas),
+        limits=limits_view(group.limits),
         created_at=to_rfc3339(group.created_at),
         updated_at=to_rfc3339(group.updated_at),
     )

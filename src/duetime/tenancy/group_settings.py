@@ -10,6 +10,7 @@ from duetime.durations import format_duration
 from duetime.errors import InvalidRequest
 from duetime.requests import SHORTEST_RETENTION, to_millis
 from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group
+from duetime.tenancy.limit_settings import changed_limits
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.tenants import changed_quotas
 from duetime.timer import HttpCallback
@@ -24,6 +25,8 @@ def changed(old: Group, body: PutGroup, now: Millis, sender: Sender) -> Group:
         changes["on_resume"] = body.on_resume or USUAL_ON_RESUME
     if body.quotas is not UNSET:
         changes["quotas"] = changed_quotas(old.quotas, body.quotas)
+    if body.limits is not UNSET:
+        changes["limits"] = changed_limits(old.limits, body.limits)
     defaults = _changed_defaults(old.defaults, body)
     _check(defaults, sender)
     return replace(old, defaults=defaults, **changes)

@@ -113,6 +113,7 @@ class CreateTenant(Body):
     name: TenantName
     title: Text | None = None
     quotas: QuotasBody | None = None
+    limits: LimitsBody | None = None
 
 
 class UpdateTenant(Body):
@@ -120,6 +121,7 @@ class UpdateTenant(Body):
 
     title: Text | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
+    limits: LimitsBody | UnsetType | None = UNSET
 
 
 KeyRole: TypeAlias = Literal["admin", "write", "read", "read_without_payloads"]
@@ -209,6 +211,7 @@ class PutGroup(Body):
     response_bytes: _ResponseBytes | UnsetType | None = UNSET
     signatures: _Signatures | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
+    limits: LimitsBody | UnsetType | None = UNSET
     on_resume: _Rule | UnsetType | None = UNSET
 
 
