@@ -54,6 +54,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     growth: dict[str, int] = {}  # by how much those that wait have grown since it came, likewise
     sends_by: int = 0  # the revision of the targets by which it sends
     targets: dict[str, TargetReport] = {}  # those that are not well, and the busiest few
+    callbacks: dict[str, float] = {}  # how many it could begin in a second, where that is limited
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ async def test_a_tenant_is_made_shown_and_changed(api: Api):
         "name": "acme",
         "title": "Acme",
         "quotas": quotas,
+        "limits": {"concurrency": None, "per_second": None, "burst": None},
         "created_at": "2025-10-26T10:30:00Z",
         "updated_at": "2025-10-26T10:30:00Z",
         "leaving_since": None,

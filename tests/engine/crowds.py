@@ -4,6 +4,9 @@ import asyncio
 
 import msgspec
 
+from duetime.engine.targets import Targets
+from duetime.engine.throttles import Throttles
+from duetime.testing import FakeClock
 from duetime.timer import HttpCallback
 from tests.engine.conftest import Node
 from tests.factories import make_spec, make_timer
@@ -23,6 +26,11 @@ class HangingSender:
             return await send(timer, is_mine)
 
         node.sender.send = hang
+
+
+def make_targets(**options):
+    """Targets of a node that nobody has set limits on."""
+    return Targets(throttles=Throttles("node-1", FakeClock()), **options)
 
 
 def heavy(kilobytes):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from duetime.engine import agenda
+from duetime.engine import column
 from duetime.engine.agenda import Agenda
 from tests.engine.crowds import heavy
 from tests.factories import NOW, make_timer
@@ -11,7 +11,7 @@ from tests.factories import NOW, make_timer
 
 def test_heavy_timers_do_not_keep_light_ones_out(monkeypatch):
     """What fills the agenda by its weight leaves room to what weighs little."""
-    monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
+    monkeypatch.setattr(column, "MOST_BYTES", 1024 * 1024)
     full = Agenda()
     for _ in range(20):
         timer = heavy(100)
@@ -95,7 +95,7 @@ def test_what_is_struck_off_leaves_the_others_in_order(monkeypatch):
     agenda_.put(updated, NOW)
     dropped = agenda_.drop(lambda timer: timer.id in ids)
     assert {timer.id for timer in dropped} == ids
-    monkeypatch.setattr(agenda, "MOST_BYTES", (len(kept) + 1) * updated.weight + 9_000)
+    monkeypatch.setattr(column, "MOST_BYTES", (len(kept) + 1) * updated.weight + 9_000)
     assert agenda_.has_room_for(NOW, 9_000, NOW)
     assert not agenda_.has_room_for(NOW, 9_001, NOW)
     kept.sort(key=lambda timer: timer.execute_at)

@@ -9,9 +9,10 @@ import pytest
 from duetime.engine.claim import Claim
 from duetime.engine.departures import Departures
 from duetime.engine.holds import Holds
-from duetime.engine.targets import LEAST_PLACES, MOST_AHEAD, Targets
+from duetime.engine.places import LEAST_PLACES, MOST_AHEAD
 from duetime.testing import FakeClock
 from duetime.timer import Kind
+from tests.engine.crowds import make_targets
 from tests.factories import make_timer
 from tests.waiting import settle
 
@@ -157,7 +158,7 @@ async def test_a_receiver_that_is_done_with_leaves_nothing_behind(departures, de
 
 
 def _crowded(total=1_000):
-    targets = Targets(per_target=10, total=total)
+    targets = make_targets(per_target=10, total=total)
     targets._remembered["a"] = 10
     for _ in range(200):
         targets.begin("a", make_timer())
@@ -195,7 +196,7 @@ def test_a_receiver_that_times_out_has_nothing_claimed_ahead():
 def test_nothing_is_claimed_ahead_at_the_cost_of_others():
     """A node that has half its places taken gives them out one for one."""
     targets = _crowded()
-    targets.under_way += 600  # by others
+    targets._places.under_way += 600  # by others
     for _ in range(5):
         targets.end("a", make_timer(), Kind.HTTP)
     assert len(targets.next_waiting(100)) <= 5
@@ -204,7 +205,7 @@ def test_nothing_is_claimed_ahead_at_the_cost_of_others():
 @pytest.mark.promise("only-itself")
 def test_a_dozen_hanging_receivers_do_not_take_the_last_places():
     """The fewer places are left, the fewer one receiver gets, whatever it has earned before."""
-    targets = Targets(per_target=128, total=1_000)
+    targets = make_targets(per_target=128, total=1_000)
     for number in range(12):
         targets._remembered[f"hanging-{number}"] = 128
         for _ in range(200):

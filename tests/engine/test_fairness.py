@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from duetime import model
-from duetime.engine import agenda, targets
-from duetime.engine.agenda import MOST_BYTES
-from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES
+from duetime.engine import column, queues
+from duetime.engine.column import MOST_BYTES
+from duetime.engine.places import FIRST_PLACES, LEAST_PLACES
 from duetime.requests import UpdateTimer
 from duetime.stores import Change, Insert
 from duetime.tenancy.caller import Caller
@@ -55,7 +55,7 @@ async def test_a_receiver_that_never_answers_delays_only_itself(node, clock):
 async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock):
     """Beyond its queue, a receiver's timers stay in the store and are read again, slowly."""
     node = Node(store, clock)
-    node.engine.targets._shared = 0
+    node.engine.targets.queues.shared = 0
     HangingSender(node)
     for _ in range(3_000):
         await node.create(callback=HANGING, delay="1s")
@@ -66,7 +66,7 @@ async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock
         await node.dispatch()
         await node.dispatch()
         await node.dispatch()
-    held = node.engine.targets.under_way + len(node.engine.targets._waiting)
+    held = node.engine.targets.under_way + len(node.engine.targets.queues.versions)
     assert held == FIRST_PLACES + 1_000
     assert min(pauses[-10:]) > 0
     late = await node.create()
@@ -77,7 +77,7 @@ async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock
 async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
     """While their receiver is crowded, its timers cost a line of the index each, and no more."""
     node = Node(store, clock)
-    node.engine.targets._shared = 0
+    node.engine.targets.queues.shared = 0
     HangingSender(node)
     for _ in range(3_000):
         await node.create(callback=HANGING, delay="1s")
@@ -101,7 +101,7 @@ async def test_one_page_does_not_overfill_the_agenda(store, clock):
     clock.advance(3_600_000)
     await node.engine.reader.step()  # which learns how late it is
     await node.engine.reader.step()
-    held = sum(timer.weight for _, _, timer in node.engine.agenda._backlog._heap)
+    held = node.engine.agenda._backlog.weight
     assert MOST_BYTES // 2 < held <= MOST_BYTES
 
 
@@ -156,7 +156,7 @@ async def test_timers_turned_away_fire_once_their_receiver_answers(store, clock)
 @pytest.mark.promise("late-fires")
 async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypatch):
     """What does not fit into memory is read when there is room."""
-    monkeypatch.setattr(agenda, "CAPACITY", 100)
+    monkeypatch.setattr(column, "CAPACITY", 100)
     node = Node(store, clock)
     timers = [await node.create(delay="3s") for _ in range(500)]
     await node.engine.reader.step()
@@ -170,9 +170,9 @@ async def test_more_timers_than_the_agenda_holds_all_fire(store, clock, monkeypa
 @pytest.mark.promise("bounded-memory")
 async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
     """A hundred large timers are as much as thousands of small ones, and all of them fire."""
-    monkeypatch.setattr(agenda, "MOST_BYTES", 1024 * 1024)
+    monkeypatch.setattr(column, "MOST_BYTES", 1024 * 1024)
     node = Node(store, clock, target_concurrency=2)
-    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 4 * 1024 * 1024)
+    monkeypatch.setattr(queues, "MOST_BYTES_WAITING", 4 * 1024 * 1024)
     node.sender.hold = asyncio.Event()
     payload = msgspec.Raw(b'"' + b"x" * 100 * 1024 + b'"')
     large = {"type": "http", "url": "https://a.example/", "payload": payload}
@@ -181,15 +181,15 @@ async def test_large_timers_do_not_fill_the_memory(store, clock, monkeypatch):
     clock.advance(30_000)
     for _ in range(30):
         await node.turn()
-    waiting = node.engine.targets._waiting
+    waiting = node.engine.targets.queues.versions
     assert 10 <= len(waiting) <= 11
     node.sender.hold.set()
     for _ in range(200):
         await settle()
         await node.turn()
     assert sorted(node.sent) == sorted((timer.id, 1) for timer in timers)
-    assert node.engine.targets._weight == 0
-    assert node.engine.agenda._in_time._weight == node.engine.agenda._backlog._weight == 0
+    assert node.engine.targets.queues.weight == 0
+    assert node.engine.agenda._in_time.weight == node.engine.agenda._backlog.weight == 0
 
 
 async def test_a_node_has_a_bounded_number_under_way(store, clock):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from duetime.engine import agenda
+from duetime.engine import column
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
 from duetime.testing import FlakyStore
@@ -276,7 +276,7 @@ async def test_what_is_inherited_does_not_overfill_the_agenda(pair, clock, monke
     b.sender.hold = asyncio.Event()
     await claim_late(a, b, clock)
     await watch(clock, a, CLAIM_FOR // 2)
-    monkeypatch.setattr(agenda, "CAPACITY", 2)
+    monkeypatch.setattr(column, "CAPACITY", 2)
     await a.engine.heir.step()
     assert len(a.engine.agenda) == 2
     monkeypatch.undo()

@@ -10,9 +10,14 @@ from collections import Counter
 
 import pytest
 
-from duetime.engine import Engine, agenda, targets, turned_away
+from duetime.engine import Engine, column, places, queues, turned_away
+from duetime.ids import SHARDS
 from duetime.service import Service
-from duetime.timer import Status
+from duetime.tenancy.group import Group
+from duetime.tenancy.limits import Limits
+from duetime.tenancy.rules import Rules
+from duetime.tenancy.tenant import Tenant
+from duetime.timer import DEFAULT_GROUP, DEFAULT_TENANT, Status
 from tests.engine.weather import (
     FastClock,
     Receivers,
@@ -26,23 +31,30 @@ from tests.engine.weather import (
 
 @pytest.fixture
 def cramped(monkeypatch):
-    monkeypatch.setattr(agenda, "CAPACITY", 300)
-    monkeypatch.setattr(agenda, "MOST_BYTES", 600_000)
+    monkeypatch.setattr(column, "CAPACITY", 300)
+    monkeypatch.setattr(column, "MOST_BYTES", 600_000)
     monkeypatch.setattr(turned_away, "MOST_AWAY", 60)
-    monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 700_000)
-    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 500_000)
+    monkeypatch.setattr(places, "MOST_BYTES_UNDER_WAY", 700_000)
+    monkeypatch.setattr(queues, "MOST_BYTES_WAITING", 500_000)
 
 
 @pytest.mark.promise("never-lost", "never-early", "cancel-holds", "own-number")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_storm(cramped, seed):
-    """None lost, none early, none after its cancel, no attempt number twice, and no counter off."""
+    """None lost, none early, none after its cancel, no attempt number twice, and no counter off.
+
+    Half of them have limits, and several tenants, of which none may fill the agenda.
+    """
     chance = random.Random(seed)
     clock, store = FastClock(), StormyStore(chance)
     receivers = Receivers(clock, chance)
-    engine = Engine("node-1", store, receivers, clock, max_in_flight=60, target_concurrency=16)
-    engine.targets._queue, engine.targets._shared, engine.reader._page = 20, 60, 50
+    rules = await with_limits(Rules(store.store, clock)) if seed % 2 else None
+    engine = Engine(
+        "node-1", store, receivers, clock, max_in_flight=60, target_concurrency=16, rules=rules
+    )
+    engine.targets.queues.sure, engine.targets.queues.shared = 20, 60
+    engine.reader._page = 50
     service = Service(store, receivers, clock, engine=engine)
     users = Users(service, receivers, chance)
     running = asyncio.create_task(engine.run())
@@ -63,3 +75,34 @@ async def test_a_storm(cramped, seed):
     assert receivers.wrong == []
     assert [twice for twice, count in Counter(receivers.arrived).items() if count > 1] == []
     assert counters(engine) == [0] * len(counters(engine))
+
+
+async def with_limits(rules):
+    """Limits that hold up some of a storm, of the group and of the tenant of all its timers."""
+    for shelf, name, document in (
+        (rules.tenants, "other", Tenant(name="other", created_at=1, updated_at=1)),
+        (
+            rules.tenants,
+            DEFAULT_TENANT,
+            Tenant(
+                name=DEFAULT_TENANT,
+                limits=Limits(per_second=120, burst=30),
+                created_at=1,
+                updated_at=1,
+            ),
+        ),
+        (
+            rules.groups,
+            f"{DEFAULT_TENANT}/{DEFAULT_GROUP}",
+            Group(
+                tenant=DEFAULT_TENANT,
+                name=DEFAULT_GROUP,
+                num_shards=SHARDS,
+                limits=Limits(concurrency=25),
+                created_at=1,
+                updated_at=1,
+            ),
+        ),
+    ):
+        assert await rules.put(shelf, name, None, document)
+    return rules

@@ -355,7 +355,7 @@ async def test_a_deadline_that_passes_meanwhile_ends_the_timer(node, clock):
 
 async def test_a_deadline_of_those_that_found_the_queue_full(node, clock, monkeypatch):
     """They are rows again, and not read while the queue is full: they end in time all the same."""
-    node.engine.targets._queue = node.engine.targets._shared = 5
+    node.engine.targets.queues.sure = node.engine.targets.queues.shared = 5
     monkeypatch.setattr(turned_away, "MOST_AWAY", 3)
     timers = [await node.create(deadline="1m") for _ in range(12)]
     await pause(node)

@@ -2,16 +2,17 @@
 
 import pytest
 
-from duetime.engine import targets
-from duetime.engine.targets import FIRST_PLACES, LEAST_PLACES, MOST_REMEMBERED, Targets
+from duetime.engine import places, queues
+from duetime.engine.places import FIRST_PLACES, LEAST_PLACES
+from duetime.engine.targets import MOST_REMEMBERED, Targets
 from duetime.timer import Kind
-from tests.engine.crowds import heavy
+from tests.engine.crowds import heavy, make_targets
 from tests.factories import make_timer
 
 
 def test_receivers_that_wait_are_served_in_turn():
     """A long queue at one receiver does not come before a short one at another."""
-    targets = Targets(per_target=1, total=100)
+    targets = make_targets(per_target=1, total=100)
     assert targets.begin("a", make_timer())
     assert targets.begin("b", make_timer())
     for _ in range(5):
@@ -24,15 +25,15 @@ def test_receivers_that_wait_are_served_in_turn():
 
 def test_large_timers_of_one_receiver_leave_the_queue_to_others(monkeypatch):
     """A receiver's share is a quarter, and every other is sure of a short queue."""
-    monkeypatch.setattr(targets, "MOST_BYTES_WAITING", 1024 * 1024)
-    crowded = Targets(per_target=1, total=1_000)
+    monkeypatch.setattr(queues, "MOST_BYTES_WAITING", 1024 * 1024)
+    crowded = make_targets(per_target=1, total=1_000)
     for _ in range(50):
         crowded.begin("hangs", heavy(100))
-    assert len(crowded._waiting) == 3
+    assert len(crowded.queues.versions) == 3
     for number in range(4):
         for _ in range(10):
             crowded.begin(f"hangs-{number}", heavy(100))
-    assert 10 <= len(crowded._waiting) <= 15
+    assert 10 <= len(crowded.queues.versions) <= 15
     turned_away = crowded.turned_away
     for _ in range(20):
         crowded.begin("quick", make_timer())
@@ -42,8 +43,8 @@ def test_large_timers_of_one_receiver_leave_the_queue_to_others(monkeypatch):
 @pytest.mark.promise("bounded-memory")
 def test_bytes_under_way_are_bounded(monkeypatch):
     """Large callbacks are made fewer at a time, and then all of them."""
-    monkeypatch.setattr(targets, "MOST_BYTES_UNDER_WAY", 1024 * 1024)
-    node = Targets(per_target=1, total=1_000)
+    monkeypatch.setattr(places, "MOST_BYTES_UNDER_WAY", 1024 * 1024)
+    node = make_targets(per_target=1, total=1_000)
     large = [heavy(300) for _ in range(4)]
     for number, timer in enumerate(large):
         assert node.begin(f"receiver-{number}", timer)
@@ -54,7 +55,7 @@ def test_bytes_under_way_are_bounded(monkeypatch):
 
 def test_a_receiver_is_served_when_the_node_has_places_again():
     """Who had few places because the node was full has more as soon as others have ended."""
-    node = Targets(per_target=8, total=40)
+    node = make_targets(per_target=8, total=40)
     others = [f"other-{number}" for number in range(37)]
     for name in others:
         node.begin(name, make_timer())
@@ -68,7 +69,7 @@ def test_a_receiver_is_served_when_the_node_has_places_again():
 
 def test_a_receiver_that_is_done_with_is_forgotten():
     """Of receivers that nothing is under way to, no more is kept than a number."""
-    targets = Targets(per_target=10, total=10)
+    targets = make_targets(per_target=10, total=10)
     for number in range(MOST_REMEMBERED + 10):
         targets.begin(f"receiver-{number}", make_timer())
         targets.end(f"receiver-{number}", make_timer(), Kind.OK)
@@ -86,7 +87,7 @@ def places_of(targets: Targets, name: str) -> int:
 
 def test_a_receiver_earns_its_places():
     """It begins with a few, and every answer, be it good or bad, adds one, up to the limit."""
-    targets = Targets(per_target=20, total=1_000, queue=0, shared=0)
+    targets = make_targets(per_target=20, total=1_000, queue=0, shared=0)
     assert places_of(targets, "a") == FIRST_PLACES
     for kind in (Kind.OK, Kind.HTTP, Kind.OK, Kind.HTTP):
         targets.end("a", make_timer(), kind)
@@ -99,7 +100,7 @@ def test_a_receiver_earns_its_places():
 
 def test_a_receiver_that_hangs_loses_its_places():
     """Every timeout halves them, down to the few that find out when it is back."""
-    targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
+    targets = make_targets(per_target=64, total=1_000, queue=0, shared=0)
     targets._remembered["a"] = 64
     assert places_of(targets, "a") == 64
     for _ in range(64):
@@ -113,7 +114,7 @@ def test_a_receiver_that_hangs_loses_its_places():
 @pytest.mark.parametrize("kind", [Kind.NETWORK, Kind.DNS, Kind.EGRESS, Kind.LOST, Kind.UNSENT])
 def test_what_says_nothing_of_a_receivers_speed(kind):
     """An attempt that never got through, or was taken back, neither earns nor costs a place."""
-    targets = Targets(per_target=64, total=1_000, queue=0, shared=0)
+    targets = make_targets(per_target=64, total=1_000, queue=0, shared=0)
     count = places_of(targets, "a")
     for _ in range(count):
         targets.end("a", make_timer(), kind)

@@ -257,18 +257,23 @@ async def settled(store: MemoryStore, service: Service, receivers: Receivers) ->
 def counters(engine: Engine) -> list[int]:
     """All that must be zero when nothing is left to do."""
     crowd, departures = engine.targets, engine.departures
-    lanes = (engine.agenda._in_time, engine.agenda._backlog)
+    columns = (engine.agenda._in_time, engine.agenda._backlog)
     return [
         crowd.under_way,
-        crowd._load,
-        crowd._weight,
-        len(crowd._waiting),
-        len(crowd._away),
+        crowd._places._load,
+        crowd.queues.weight,
+        len(crowd.queues.versions),
+        len(crowd.queues.away),
         len(crowd._targets),
-        len(crowd._squeezed),
+        len(crowd._tenants),
+        len(crowd._turns._tenants),
+        len(crowd._turns._stopped),
+        len(crowd._turns._squeezed),
+        len(crowd._turns._crowding),
         len(engine.committer),
         len(departures._places),
         len(departures._ready),
         len(engine.agenda),
-        *(lane._weight for lane in lanes),
+        *(column.weight for column in columns),
+        len(engine.agenda._away),
     ]

@@ -8,7 +8,7 @@ from msgspec import Meta, Raw
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
-from duetime.api.tenants import QuotasView, quotas_view
+from duetime.api.tenants import LimitsView, QuotasView, limits_view, quotas_view
 from duetime.api.views import (
     Instant,
     OnFailureView,
@@ -55,6 +55,7 @@ class GroupView(msgspec.Struct, kw_only=True):
     credential: str | None
     on_failure: OnFailureView | None
     quotas: QuotasView
+    limits: LimitsView
     created_at: Instant
     updated_at: Instant
 
@@ -253,6 +254,7 @@ def _view(group: Group, request: Request) -> GroupView:
         credential=defaults.credential,
         on_failure=hidden_on_failure(told) if hides else told,
         quotas=quotas_view(group.quotas),
+        limits=limits_view(group.limits),
         created_at=to_rfc3339(group.created_at),
         updated_at=to_rfc3339(group.updated_at),
     )

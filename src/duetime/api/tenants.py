@@ -10,6 +10,7 @@ from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.views import Instant, instant
 from duetime.service import Service
+from duetime.tenancy.limits import Limits
 from duetime.tenancy.quotas import Quotas
 from duetime.tenancy.requests import CreateTenant, UpdateTenant
 from duetime.tenancy.role import Role
@@ -27,12 +28,21 @@ class QuotasView(msgspec.Struct, kw_only=True):
     batch_size: int | None
 
 
+class LimitsView(msgspec.Struct, kw_only=True):
+    """The most callbacks, in the whole cluster; null: no limit."""
+
+    concurrency: int | None
+    per_second: float | None
+    burst: Annotated[int | None, Meta(description="null: as many as in a second.")]
+
+
 class TenantView(msgspec.Struct, kw_only=True):
     """A tenant."""
 
     name: str
     title: str | None
     quotas: QuotasView
+    limits: LimitsView
     created_at: Annotated[
         Instant | None, Meta(description="null: it was there from the beginning.")
     ]
@@ -148,10 +158,16 @@ def tenant_view(tenant: Tenant) -> TenantView:
         name=tenant.name,
         title=tenant.title,
         quotas=quotas_view(tenant.quotas),
+        limits=limits_view(tenant.limits),
         created_at=instant(tenant.created_at or None),
         updated_at=instant(tenant.updated_at or None),
         leaving_since=instant(tenant.leaving_since),
     )
+
+
+def limits_view(limits: Limits) -> LimitsView:
+    """Limits as they are shown."""
+    return LimitsView(**msgspec.structs.asdict(limits))
 
 
 def quotas_view(quotas: Quotas) -> QuotasView:

@@ -1,4 +1,4 @@
-"""The usage resource: how many timers a tenant has, beside its quotas."""
+"""The usage resource: how many timers a tenant has, beside its quotas and limits."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from msgspec import Meta
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
-from duetime.api.tenants import QuotasView, quotas_view
+from duetime.api.tenants import LimitsView, QuotasView, limits_view, quotas_view
 from duetime.api.views import Instant
 from duetime.clock import to_rfc3339
 from duetime.service import Service
@@ -34,6 +34,7 @@ class GroupUsageView(msgspec.Struct, kw_only=True):
     pending: _Pending
     creates_per_second: _Asked
     quotas: QuotasView
+    limits: LimitsView
 
 
 class UsageView(msgspec.Struct, kw_only=True):
@@ -45,6 +46,7 @@ class UsageView(msgspec.Struct, kw_only=True):
     pending: _Pending
     creates_per_second: _Asked
     quotas: QuotasView
+    limits: LimitsView
     groups: list[GroupUsageView]
 
 
@@ -78,6 +80,7 @@ class Usage:
             pending=usage.pending,
             creates_per_second=usage.asked_for,
             quotas=quotas_view(usage.quotas),
+            limits=limits_view(usage.limits),
             groups=[_view(name, group) for name, group in usage.groups.items()],
         )
         return Reply(200, "success", data)
@@ -90,4 +93,5 @@ def _view(name: str, group: GroupUsage) -> GroupUsageView:
         pending=group.pending,
         creates_per_second=group.asked_for,
         quotas=quotas_view(group.quotas),
+        limits=limits_view(group.limits),
     )

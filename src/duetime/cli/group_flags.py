@@ -21,6 +21,7 @@ UNSET = (
     "credential",
     "on_failure",
     "quotas",
+    "limits",
     "on_resume",
 )
 
@@ -103,6 +104,4 @@ def change_from(args: argparse.Namespace) -> dict[str, Any]:
         change["headers"] = dict(args.headers)
     if retry := retry_flags.policy_from(args):
         change["retry_policy"] = retry
-    if args.quotas is not None:
-        change["quotas"] = dict(args.quotas)
-    return change
+    return change | quota_flags.most_from(args)

@@ -1,13 +1,15 @@
-"""The flags of quotas, of a tenant or a group, and those that take something back."""
+"""The flags of quotas and limits, of a tenant or a group, and those that take something back."""
 
 import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from duetime.client.tenancy_types import Quotas
+from duetime.client.tenancy_types import Limits, Quotas
 from duetime.errors import ConfigurationError
 
-_NAMES = tuple(Quotas.__annotations__)
+_QUOTAS = tuple(Quotas.__annotations__)
+_LIMITS = tuple(Limits.__annotations__)
+_FRACTIONS = ("creates_per_second", "per_second")
 _NONE = "none"
 
 
@@ -16,11 +18,33 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--quota",
         dest="quotas",
         action="append",
-        type=_quota,
+        type=lambda text: _most(text, _QUOTAS),
         metavar="NAME=N",
         help=f"the most of something, or {_NONE} for no limit; may be repeated. "
-        f"Names: {', '.join(_NAMES)}",
+        f"Names: {', '.join(_QUOTAS)}",
     )
+    add_limits(parser)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--limit",
+        dest="limits",
+        action="append",
+        type=lambda text: _most(text, _LIMITS),
+        metavar="NAME=N",
+        help=f"the most callbacks in the whole cluster, or {_NONE} for no limit; may be repeated. "
+        f"Names: {', '.join(_LIMITS)}",
+    )
+
+
+def most_from(args: argparse.Namespace) -> dict[str, Any]:
+    """The quotas and limits that were given."""
+    return {
+        name: dict(pairs)
+        for name in ("quotas", "limits")
+        if (pairs := getattr(args, name)) is not None
+    }
 
 
 def add_unset(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -42,14 +66,14 @@ def take_back(args: argparse.Namespace, change: dict[str, Any]) -> None:
         change[name] = None
 
 
-def _quota(text: str) -> tuple[str, float | int | None]:
+def _most(text: str, names: Sequence[str]) -> tuple[str, float | int | None]:
     name, equals, value = text.partition("=")
     name = name.replace("-", "_")
-    if not equals or name not in _NAMES:
-        raise argparse.ArgumentTypeError(f"must be one of {', '.join(_NAMES)}, = and a number")
+    if not equals or name not in names:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(names)}, = and a number")
     if value == _NONE:
         return name, None
     try:
-        return name, (float if name == "creates_per_second" else int)(value)
+        return name, (float if name in _FRACTIONS else int)(value)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{name} must be a number or {_NONE}") from None

@@ -129,7 +129,8 @@ def show_usage(screen: Screen, usage: Row, now: Millis) -> None:
         "creates/s": _of(rate, quotas.get("creates_per_second")),
         "timers": _counts(usage),
     }
-    limits = _quota_lines({"quotas": {**quotas, "pending": None, "creates_per_second": None}})
+    others = {**quotas, "pending": None, "creates_per_second": None}
+    limits = _quota_lines({**usage, "quotas": others})
     show_lines(screen, about | limits)
     lines = [
         (
@@ -166,7 +167,19 @@ def _quota_lines(row: Row) -> dict[str, Any]:
         for name, unit in zip(_QUOTAS, units, strict=True)
         if quotas.get(name) is not None
     ]
-    return {"at most": ", ".join(limits)}
+    return {"at most": ", ".join(limits)} | limit_lines(row)
+
+
+def limit_lines(row: Row) -> dict[str, Any]:
+    """The most callbacks, if there are limits."""
+    limits = inner(row, "limits")
+    units = {"concurrency": "at once", "per_second": "a second", "burst": "in a burst"}
+    most = [
+        f"{number(limits[name])} {unit}"
+        for name, unit in units.items()
+        if limits.get(name) is not None
+    ]
+    return {"callbacks": ", ".join(most)}
 
 
 def _groups(key: Row) -> str:

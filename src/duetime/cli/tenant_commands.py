@@ -50,13 +50,13 @@ It takes the operator's key, the API_KEY of the service.""",
         _update,
         "Change a tenant",
         """\
-  duetime tenant update acme --quota pending=200000
+  duetime tenant update acme --quota pending=200000 --limit per_second=100
   duetime tenant update acme --quota batch_size=none --unset title
 
 What is not named stays as it is.""",
         _add_name,
         _add_content,
-        lambda parser: quota_flags.add_unset(parser, ("title", "quotas")),
+        lambda parser: quota_flags.add_unset(parser, ("title", "quotas", "limits")),
     )
     add_calling_command(
         verbs,
@@ -84,9 +84,7 @@ def _add_content(parser: argparse.ArgumentParser) -> None:
 
 
 def _create(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    tenant: dict[str, Any] = given(args, "name", "title")
-    if args.quotas is not None:
-        tenant["quotas"] = dict(args.quotas)
+    tenant: dict[str, Any] = given(args, "name", "title") | quota_flags.most_from(args)
     return _show(args, screen, client.create_tenant(**cast("NewTenant", tenant)))
 
 
@@ -104,12 +102,10 @@ def _get(args: argparse.Namespace, client: Client, screen: Screen) -> int:
 
 
 def _update(args: argparse.Namespace, client: Client, screen: Screen) -> int:
-    change: dict[str, Any] = given(args, "title")
-    if args.quotas is not None:
-        change["quotas"] = dict(args.quotas)
+    change: dict[str, Any] = given(args, "title") | quota_flags.most_from(args)
     quota_flags.take_back(args, change)
     if not change:
-        raise ConfigurationError("name what to change: --title, --quota or --unset")
+        raise ConfigurationError("name what to change: --title, --quota, --limit or --unset")
     return _show(args, screen, client.update_tenant(args.name, **cast("TenantChange", change)))
 
 

@@ -17,11 +17,20 @@ class Quotas(TypedDict, total=False):
     batch_size: int | None
 
 
+class Limits(TypedDict, total=False):
+    """The most callbacks, in the whole cluster; None, or left out: no limit."""
+
+    concurrency: int | None
+    per_second: float | None
+    burst: int | None
+
+
 class TenantChange(TypedDict, total=False):
     """What can be changed about a tenant; quotas are replaced as a whole."""
 
     title: str | None
     quotas: Quotas | None
+    limits: Limits | None
 
 
 class NewTenant(TenantChange, total=False):
@@ -36,6 +45,7 @@ class Tenant(TypedDict, total=False):
     name: Required[str]
     title: str | None
     quotas: Quotas
+    limits: Limits
     created_at: str | None
     updated_at: str | None
     leaving_since: str | None
@@ -112,6 +122,7 @@ class GroupChange(TypedDict, total=False):
     credential: str | None
     on_failure: OnFailure | None
     quotas: Quotas | None
+    limits: Limits | None
     on_resume: OnResume | None
 
 
@@ -142,6 +153,7 @@ class Group(TypedDict, total=False):
     credential: str | None
     on_failure: OnFailure | None
     quotas: Quotas
+    limits: Limits
     created_at: str
     updated_at: str
 
@@ -159,6 +171,7 @@ class GroupUsage(TypedDict, total=False):
     timers: dict[str, int]
     pending: int
     quotas: Quotas
+    limits: Limits
 
 
 class Whoami(TypedDict, total=False):
@@ -180,4 +193,5 @@ class Usage(TypedDict, total=False):
     pending: int
     creates_per_second: float
     quotas: Quotas
+    limits: Limits
     groups: list[GroupUsage]

@@ -30,6 +30,7 @@ from duetime.engine.members import Members, always_admitted
 from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
+from duetime.engine.throttles import Throttles
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.failures import Failures
 from duetime.nodes import EngineStatus, NodeStatus, TargetReport
@@ -78,21 +79,26 @@ class Engine:
         self._inheriting = Loop("heir", clock, trouble, then=self._dispatching.wake)
         self._telling = Loop("herald", clock, trouble)
         self._cleaning = Loop("janitor", clock, trouble)
-        self.agenda = Agenda()
+        self.agenda = Agenda(
+            lambda: rules is not None and rules.is_shared, on_room=self._reading.wake
+        )
         self.failures = Failures()
         holds = Holds(rules)
         breakers = Breakers(
             clock, most_failures=breaker_failures, longest_pause=breaker_longest_pause
         )
         self.gates = gates = Gates(clock, rules, breakers)
+        throttles = Throttles(node, clock, rules)
         self.targets = Targets(
             per_target=target_concurrency,
             total=max_in_flight,
+            throttles=throttles,
             on_room=self._reading.wake,
             on_free_place=self._dispatching.wake,
             gates=gates,
         )
         self.bulletin = Bulletin(gates, self.targets)
+        throttles.waiting = self.targets.waiting_by_limit
         self.members = Members(
             node,
             store,
@@ -104,6 +110,7 @@ class Engine:
             holds=holds,
             meter=meter,
             bulletin=self.bulletin,
+            throttles=throttles,
         )
         self._meter = meter
         self._lingering = Loop("leaving", clock, trouble)

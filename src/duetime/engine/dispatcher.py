@@ -27,6 +27,7 @@ from duetime.timer import Kind, Outcome, Status, Timer
 LONGEST_SLEEP = 1.0
 
 LARGEST = 500  # timers claimed in one write
+FEWEST = 100  # timers taken off the agenda in a pass, however many are claimed that waited already
 
 
 class Dispatcher:
@@ -81,7 +82,7 @@ class Dispatcher:
         held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        for timer in self._agenda.take(now, LARGEST - len(begun)):
+        for timer in self._agenda.take(now, max(LARGEST - len(begun), FEWEST)):
             if timer.status is Status.FAILED:
                 self._failures.add(timer)
                 continue
@@ -93,7 +94,8 @@ class Dispatcher:
                 held.append(_handing_back(timer, now))  # as it waits, it can be canceled again
                 continue
             is_over = timer.spec.deadline is not None and _is_over(timer, now)
-            if self._targets.begin(name, timer, at_once=is_over):
+            may_start = len(begun) < LARGEST
+            if self._targets.begin(name, timer, may_start=may_start, at_once=is_over):
                 begun.append((name, timer))
         if begun or held:
             with self._holds.acting():
@@ -105,10 +107,9 @@ class Dispatcher:
             return 0  # on a node that is full, the next place that becomes free wakes us
         now = self._clock.now()
         times = (self._agenda.next_at(), self._targets.next_deadline())
-        next_at = min((at for at in times if at is not None), default=None)
-        pause = LONGEST_SLEEP if next_at is None else max((next_at - now) / 1000, 0)
-        opening = self._gates.next_look()
-        return min(pause, LONGEST_SLEEP, LONGEST_SLEEP if opening is None else opening)
+        pauses = [max((at - now) / 1000, 0) for at in times if at is not None]
+        waits = (self._targets.next_token(), self._gates.next_look())
+        return min([LONGEST_SLEEP, *pauses, *(wait for wait in waits if wait is not None)])
 
     async def _claim(
         self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Change] = ()

@@ -26,6 +26,7 @@ from duetime.engine.holds import Holds
 from duetime.engine.lease import Lease
 from duetime.engine.shards import Rendezvous
 from duetime.engine.sightings import PATIENCE, Sighting, Sightings
+from duetime.engine.throttles import Throttles
 from duetime.errors import StoreError
 from duetime.nodes import LEAVING, NODE_KIND, NodeRecord, NodeState, NodeStatus, read_record
 from duetime.stores import News, Record, Store
@@ -65,6 +66,7 @@ class Members:
         holds: Holds | None = None,
         meter: Meter | None = None,
         bulletin: Bulletin | None = None,
+        throttles: Throttles | None = None,
     ) -> None:
         self._node = node
         self._store = store
@@ -84,6 +86,7 @@ class Members:
         self._holds = holds or Holds()
         self._meter = meter
         self._bulletin = bulletin
+        self._throttles = throttles or Throttles(node, clock)
         self._own: Record | None = None
         self._leaving: Record | None = None
         self._version = 0
@@ -144,6 +147,7 @@ class Members:
             self._meter.hear(self._sightings.present(seen_at))
         if self._bulletin is not None:
             self._bulletin.hear(self._sightings.told(seen_at))
+        self._throttles.hear(self._sightings.present(seen_at))
         await self._beat()
         if self._has_news:
             await self._store.announce(News(is_about_nodes=True))
@@ -301,6 +305,7 @@ class Members:
             demand={} if self._meter is None else self._meter.demand(),
             growth={} if self._meter is None else self._meter.growth(),
             targets={} if self._bulletin is None else self._bulletin.reports(),
+            callbacks=self._throttles.demand(),
         )
         self._version += 1  # never the same twice: only a change is a sign of life
         data = msgspec.json.encode(self._about)

@@ -48,7 +48,9 @@ class Notices:
                 self._herald.tell(Waking.of(timer))
         elif timer.wake_at is None or not self._reader.has_read(timer.wake_at):
             self._agenda.forget(timer.id)
-        elif self._agenda.has_room_for(timer.wake_at, timer.weight, now):
+        elif self._agenda.has_room_for(
+            timer.wake_at, timer.weight, now
+        ) and self._agenda.leaves_room(timer, now):
             is_news = self._agenda.put(timer, now)
             if is_news and self._agenda.next_at() == timer.wake_at:
                 self._wake()

@@ -93,7 +93,8 @@ class Reader:
         """Read what was announced, and if it is time for it, look at the store as well."""
         shards = self._members.shards
         heard, self._heard = self._heard, []
-        has_time = self._clock.monotonic() < self._poll_at and not self._targets.has_recalled
+        has_recalled = self._targets.has_recalled or self._agenda.has_recalled
+        has_time = self._clock.monotonic() < self._poll_at and not has_recalled
         if heard and has_time and shards is self._read_shards:
             await self._note_down(heard, self._clock.now())
         else:
@@ -111,7 +112,8 @@ class Reader:
         if self._ahead.wake_at > now + 2 * HORIZON:  # the wall clock was set back
             self._ahead = Due(now, "")
         self._has_refused = False
-        await self._note_down(heard + self._targets.recalled(), now)
+        self._agenda.call_back()
+        await self._note_down(heard + self._targets.recalled() + self._agenda.recalled(), now)
         try:
             more_behind = await self._look_behind(now, shards)
         except StoreError:
@@ -119,9 +121,10 @@ class Reader:
             await self._read_ahead(now, shards)
             raise
         more_ahead = await self._read_ahead(now, shards)
-        if self._targets.turned_away != self._turned_away_before:
+        turned_away = self._targets.turned_away + self._agenda.turned_away
+        if turned_away != self._turned_away_before:
             # A receiver is choking on its backlog: reading that again and again helps nobody.
-            self._turned_away_before = self._targets.turned_away
+            self._turned_away_before = turned_away
             return self._poll_every / 10
         if more_behind or more_ahead:
             return 0
@@ -169,7 +172,10 @@ class Reader:
         return is_full_page and self._agenda.room > 0
 
     async def _note_down(self, lines: list[Waking], now: Millis) -> bool:
-        """Read those that are in nobody's hands and find room; tells whether there were any."""
+        """Read those that are in nobody's hands and find room; tells whether there were any.
+
+        What its tenant has no room for, because others must have some, counts: it is known now.
+        """
         has_news = False
         wanted = [line for line in lines if self._is_wanted(line)]
         for part in portions(
@@ -178,7 +184,10 @@ class Reader:
             fitting = [line.id for line in part if self._has_room(line.wake_at, line.weight, now)]
             for timer in await self._store.get(fitting) if fitting else ():
                 if timer is not None and self._is_still_wanted(timer, now):
-                    has_news = self._agenda.put(timer, now) or has_news
+                    if self._agenda.leaves_room(timer, now):
+                        has_news = self._agenda.put(timer, now) or has_news
+                    else:
+                        has_news = has_news or self._agenda.knows(timer.id, timer.version)
         return has_news
 
     def _is_wanted(self, line: Waking) -> bool:

@@ -4,7 +4,7 @@ They are remembered by a line each, so that they are not read again and again me
 called back, in turn, when the queue has room.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from duetime.stores import Waking
 from duetime.timer import Timer
@@ -35,6 +35,11 @@ class TurnedAway:
     def __len__(self) -> int:
         return len(self._versions)
 
+    @property
+    def names(self) -> Iterable[str]:
+        """Who has turned some away, and may have some left."""
+        return self._crowds
+
     def knows(self, id_: str, version: int) -> bool:
         """Tell whether a timer was turned away as it is now, or newer."""
         return self._versions.get(id_, 0) >= version
@@ -64,6 +69,11 @@ class TurnedAway:
         crowd = self._crowds.get(name)
         return crowd is not None and bool(crowd.lines)
 
+    def count(self, name: str) -> int:
+        """How many were turned away by this receiver."""
+        crowd = self._crowds.get(name)
+        return 0 if crowd is None else len(crowd.lines)
+
     def call(self, name: str, count: int, room: int, *, is_queue_empty: bool) -> None:
         """Let so many of a receiver's come again, and of so many bytes.
 
@@ -83,11 +93,6 @@ class TurnedAway:
             count -= 1
             room -= line.weight
         self._on_room()
-
-    def count(self, name: str) -> int:
-        """How many of a receiver's are remembered."""
-        crowd = self._crowds.get(name)
-        return 0 if crowd is None else len(crowd.lines)
 
     def let_come(self, name: str, line: Waking) -> None:
         """Let one come again now, whether or not there is room for it."""

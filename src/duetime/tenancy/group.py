@@ -6,6 +6,7 @@ import msgspec
 
 from duetime.clock import Millis
 from duetime.retry import RetryPolicy
+from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.timer import USUAL_SIGNATURES, OnFailure, Signature, Status, Timer
 
@@ -45,6 +46,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str | None = None
     defaults: Defaults = NO_DEFAULTS
     quotas: Quotas = UNLIMITED
+    limits: Limits = BOUNDLESS
     on_resume: OnResume = USUAL_ON_RESUME
     response_schema: str | None = None  # JSON Schema that answers must match, as JSON
     paused_at: Millis | None = None  # the last time

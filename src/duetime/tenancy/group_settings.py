@@ -12,6 +12,7 @@ from duetime.durations import format_duration
 from duetime.errors import InvalidRequest
 from duetime.requests import SHORTEST_RETENTION, to_millis
 from duetime.tenancy.group import NO_DEFAULTS, USUAL_ON_RESUME, Defaults, Group
+from duetime.tenancy.limit_settings import changed_limits
 from duetime.tenancy.requests import PutGroup
 from duetime.tenancy.tenants import changed_quotas
 from duetime.timer import HttpCallback
@@ -34,6 +35,8 @@ def changed(old: Group, body: PutGroup, now: Millis, sender: Sender) -> Group:
         changes["quotas"] = changed_quotas(old.quotas, body.quotas)
     if body.response_schema is not UNSET:
         changes["response_schema"] = _schema(body.response_schema)
+    if body.limits is not UNSET:
+        changes["limits"] = changed_limits(old.limits, body.limits)
     defaults = _changed_defaults(old.defaults, body)
     if body.on_failure is not UNSET:
         told = None if body.on_failure is None else to_on_failure(body.on_failure, sender)

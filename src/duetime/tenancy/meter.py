@@ -20,6 +20,7 @@ from duetime.tenancy.bucket import Bucket
 from duetime.tenancy.group import name_of
 from duetime.tenancy.quotas import UNLIMITED, Quotas, whose
 from duetime.tenancy.rules import Rules
+from duetime.tenancy.shares import rate_share
 from duetime.tenancy.waiting import MOST_TOLD, Tally, Waiting
 from duetime.timer import FINISHED, Timer
 
@@ -171,14 +172,8 @@ class Meter:
 
     def _share(self, name: str) -> float:
         """The part of a limit that is this node's."""
-        nodes = len(self._others) + 1
-        if nodes == 1:
-            return 1.0
-        mine = self._buckets[name].rate
-        all_of_it = mine + sum(other.demand.get(name, 0.0) for other in self._others.values())
-        if all_of_it == 0:
-            return 1 / nodes
-        return EVEN_PART / nodes + (1 - EVEN_PART) * mine / all_of_it
+        others = [other.demand.get(name, 0.0) for other in self._others.values()]
+        return rate_share(self._buckets[name].rate, others, EVEN_PART)
 
     async def step(self) -> float:
         """Count anew where that is due, and forget what is not limited any more."""

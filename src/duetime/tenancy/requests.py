@@ -117,6 +117,7 @@ class CreateTenant(Body):
     name: TenantName
     title: Text | None = None
     quotas: QuotasBody | None = None
+    limits: LimitsBody | None = None
 
 
 class UpdateTenant(Body):
@@ -124,6 +125,7 @@ class UpdateTenant(Body):
 
     title: Text | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
+    limits: LimitsBody | UnsetType | None = UNSET
 
 
 KeyRole: TypeAlias = Literal["admin", "write", "read", "read_without_payloads"]
@@ -300,6 +302,7 @@ class PutGroup(Body):
     credential: _Credential | UnsetType | None = UNSET
     on_failure: _OnFailure | UnsetType | None = UNSET
     quotas: QuotasBody | UnsetType | None = UNSET
+    limits: LimitsBody | UnsetType | None = UNSET
     on_resume: _Rule | UnsetType | None = UNSET
 
 

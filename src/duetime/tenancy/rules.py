@@ -24,10 +24,12 @@ from duetime.tenancy import api_key, credential, group, signing_secret, target, 
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.credential import Credential
 from duetime.tenancy.group import Group
+from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.signing_secret import Owner, SigningSecret
 from duetime.tenancy.target import Target
 from duetime.tenancy.tenant import Tenant
+from duetime.timer import DEFAULT_TENANT
 
 REVISIONS = "revision"  # the kind of the records whose versions are the revisions, one per kind
 
@@ -116,6 +118,8 @@ class Rules:
         self._look = asyncio.Lock()
         self.on_change: Callable[[], None] = lambda: None  # called when this node has changed some
         self.limited: dict[str, Quotas] = {}  # those who have quotas, by the names of their records
+        self.bounded: dict[str, Limits] = {}  # those whose callbacks have limits, likewise
+        self.is_shared = False  # there is more than one tenant
         self._held: dict[tuple[str, str], Group] = {}  # groups whose timers may not just be started
         self._secrets_of: dict[Owner, tuple[SigningSecret, ...]] = {}
         self.paused: dict[str, Target] = {}  # by the names of their records; another one if changed
@@ -207,7 +211,7 @@ class Rules:
             shelf.is_untold = shelf.is_untold or revision == shelf.revision
 
     def _sort(self) -> None:
-        """Note which groups are held, which targets paused, who has quotas, which secrets.
+        """Note which groups are held, which targets paused, who has quotas, limits and secrets.
 
         All of it is asked for again and again.
         """
@@ -236,6 +240,21 @@ class Rules:
             for kept in shelf.all()
             if kept.document.quotas != UNLIMITED and kept.document.deleted_at is None
         }
+        bounded = {
+            kept.record.name: kept.document.limits
+            for shelf in (self.tenants, self.groups)
+            for kept in shelf.all()
+            if kept.document.limits != BOUNDLESS and kept.document.deleted_at is None
+        } | {
+            kept.record.name: kept.document.limits
+            for kept in self.targets.all()
+            if kept.document.limits != BOUNDLESS
+        }
+        if bounded != self.bounded:
+            self.bounded = bounded
+        self.is_shared = any(
+            each.name != DEFAULT_TENANT and each.deleted_at is None for each in self.tenants
+        )
 
     async def put(
         self,

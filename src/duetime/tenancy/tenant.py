@@ -3,6 +3,7 @@
 import msgspec
 
 from duetime.clock import Millis
+from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 
 KIND = "tenant"
@@ -14,6 +15,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     title: str | None = None  # for people
     quotas: Quotas = UNLIMITED
+    limits: Limits = BOUNDLESS
     created_at: Millis
     updated_at: Millis
     # Gone, but for its name, which nobody gets again: they would find what it left.

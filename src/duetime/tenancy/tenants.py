@@ -14,6 +14,8 @@ from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.credential import Credential
 from duetime.tenancy.group import Group
+from duetime.tenancy.limit_settings import changed_limits
+from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.obedience import Watch
 from duetime.tenancy.orphans import forget_tenant
 from duetime.tenancy.quotas import UNLIMITED, Quotas
@@ -48,6 +50,7 @@ class Tenants:
             name=body.name,
             title=body.title,
             quotas=changed_quotas(UNLIMITED, body.quotas),
+            limits=changed_limits(BOUNDLESS, body.limits),
             created_at=now,
             updated_at=now,
         )
@@ -91,10 +94,15 @@ class Tenants:
             changes["title"] = body.title
         if body.quotas is not UNSET:
             changes["quotas"] = changed_quotas(old.quotas, body.quotas)
+        if body.limits is not UNSET:
+            changes["limits"] = changed_limits(old.limits, body.limits)
         new = replace(old, **changes)
         if not await self._rules.put(self._rules.tenants, name, kept, new):
             raise _has_changed()
-        await self._note(caller, "tenant.update", new, details={"quotas": _shown(new.quotas)})
+        details: dict[str, object] = {"quotas": _shown(new.quotas)}
+        if new.limits != BOUNDLESS or old.limits != BOUNDLESS:
+            details["limits"] = _shown(new.limits)
+        await self._note(caller, "tenant.update", new, details=details)
         return new
 
     async def delete(self, caller: Caller, name: str) -> None:
@@ -224,8 +232,8 @@ def _has_changed() -> Conflict:
     return Conflict("tenant: somebody else has changed it meanwhile; look at it again")
 
 
-def _shown(quotas: Quotas) -> dict[str, object]:
-    return {name: each for name, each in msgspec.structs.asdict(quotas).items() if each is not None}
+def _shown(most: Quotas | Limits) -> dict[str, object]:
+    return {name: each for name, each in msgspec.structs.asdict(most).items() if each is not None}
 
 
 def _default() -> Tenant:

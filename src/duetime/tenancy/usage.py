@@ -7,6 +7,7 @@ import msgspec
 from duetime.clock import Millis
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.group import name_of
+from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.quotas import UNLIMITED, Quotas, tenant_in
 from duetime.tenancy.rules import Rules
@@ -19,6 +20,7 @@ class GroupUsage(msgspec.Struct, frozen=True, kw_only=True):
     timers: dict[str, int]  # by status
     asked_for: float | None  # per second, by all nodes; None: nobody measures that
     quotas: Quotas
+    limits: Limits
 
     @property
     def pending(self) -> int:
@@ -34,6 +36,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     groups: dict[str, GroupUsage]
     asked_for: float | None
     quotas: Quotas
+    limits: Limits
 
     @property
     def timers(self) -> dict[str, int]:
@@ -63,14 +66,15 @@ class Usages:
         tenant = self._rules.tenants.find(caller.tenant)
         limited = {
             name.partition("/")[2]
-            for name in self._rules.limited
-            if name != caller.tenant and tenant_in(name) == caller.tenant
+            for name in self._rules.limited.keys() | self._rules.bounded.keys()
+            if "/" in name and tenant_in(name) == caller.tenant
         }
         groups = {
             name: GroupUsage(
                 timers=counts.get(name, {}),
                 asked_for=self._meter.asked_for(name_of(caller.tenant, name)),
                 quotas=self._rules.limited.get(name_of(caller.tenant, name), UNLIMITED),
+                limits=self._rules.bounded.get(name_of(caller.tenant, name), BOUNDLESS),
             )
             for name in sorted(counts.keys() | limited)
             if caller.sees_group(name)
@@ -82,4 +86,5 @@ class Usages:
             # Who is for some groups only need not know how busy the others are.
             asked_for=None if caller.groups else self._meter.asked_for(caller.tenant),
             quotas=UNLIMITED if tenant is None else tenant.quotas,
+            limits=BOUNDLESS if tenant is None else tenant.limits,
         )
