@@ -30,7 +30,7 @@ def a_group(**fields):
 
 FLAGS = """--title T --num-shards 16 --on-resume none --timeout 5s --retention 7d
     --response-bytes 10 --signature timer --signature webhook --header A:1 --header B:2
-    --max-attempts 3 --jitter 0 --quota pending=9"""
+    --max-attempts 3 --jitter 0 --quota pending=9 --limit concurrency=4"""
 FIELDS = {
     "title": "T",
     "num_shards": 16,
@@ -42,6 +42,7 @@ FIELDS = {
     "headers": {"A": "1", "B": "2"},
     "retry_policy": {"max_attempts": 3, "jitter": 0},
     "quotas": {"pending": 9},
+    "limits": {"concurrency": 4},
 }
 
 
