@@ -32,6 +32,10 @@ class Process:
         if (code := self._child.poll()) is not None:
             raise RuntimeError(f"{self._name} ended by itself with {code}")
 
+    def kill(self) -> None:
+        """End it without a chance to do anything more."""
+        self._child.kill()
+
     async def line(self) -> str:
         """The next line that it prints."""
         assert self._child.stdout is not None

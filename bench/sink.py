@@ -38,7 +38,7 @@ class Ledger:
         receipts = self.receipts
         timer = field(head, b"\r\nwebhook-id: ")
         attempt = (timer, field(head, b"\r\nx-timer-attempt: "))
-        late_ns = at_ns - _due_ns(field(head, b"\r\nx-timer-due: "))
+        late_ns = at_ns - due_ns(field(head, b"\r\nx-timer-due: "))
         receipts.count += 1
         receipts.first_ns = receipts.first_ns or at_ns
         receipts.last_ns = at_ns
@@ -101,7 +101,8 @@ def field(head: bytes, name: bytes) -> bytes:
 
 
 @lru_cache(maxsize=65536)
-def _due_ns(text: bytes) -> int:
+def due_ns(text: bytes) -> int:
+    """When a callback was due, by its header."""
     if not text:
         return 0  # no callback of Duetime's: taken, and counted as late as can be
     at = datetime.fromisoformat(text.decode().upper())

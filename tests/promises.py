@@ -47,6 +47,8 @@ PROMISES = {
         "Tenants never see one another: what is another's is answered like what does not exist."
     ),
     "roles-hold": "A key opens what its role, its groups and its expiry let it, and nothing else.",
+    "limits-hold": "Limits of callbacks hold in the whole cluster, within the error documented.",
+    "tenants-in-turn": "A tenant with very many timers due does not delay another's.",
     "quotas-hold": "A quota holds in the whole cluster, within the error that is documented.",
     "group-pause-holds": (
         "Once the pause of a group is acknowledged, nothing of it starts until it is resumed."

@@ -34,6 +34,7 @@ FLAGS = """--title T --num-shards 16 --on-resume none --timeout 5s --retention 7
     --response-bytes 10 --response-header X-A --response-header X-B
     --response-schema {"type":"object"} --signature timer --signature webhook
     --header A:1 --header B:2 --credential bank --max-attempts 3 --jitter 0 --quota pending=9
+    --limit concurrency=4
     --on-failure https://told.example"""
 FIELDS = {
     "title": "T",
@@ -50,6 +51,7 @@ FIELDS = {
     "retry_policy": {"max_attempts": 3, "jitter": 0},
     "quotas": {"pending": 9},
     "on_failure": {"callback": {"type": "http", "url": "https://told.example"}},
+    "limits": {"concurrency": 4},
 }
 
 

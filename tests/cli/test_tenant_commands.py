@@ -31,6 +31,24 @@ def test_create_sends_what_was_given_and_nothing_else(call, service):
     }
 
 
+def test_limits_are_set_and_taken_away(call, service):
+    """By names, like quotas; and shown where there are some."""
+    service.answer = lambda _: ok(a_tenant(limits={"per_second": 50.0, "concurrency": 20}))
+    shown = call("tenant", "update", "acme", "--limit", "per-second=50", "--limit", "burst=none")
+    assert service.requests[0].json == {"limits": {"per_second": 50.0, "burst": None}}
+    assert "20 at once, 50.0 a second" in shown.out
+    assert call("tenant", "update", "acme", "--unset", "limits").code == 0
+    assert service.requests[1].json == {"limits": None}
+
+
+@pytest.mark.parametrize("limit", ["concurrency=1.5", "per_second", "pending=3"])
+def test_a_limit_that_is_none_is_told_by_its_flag(limit, call, service):
+    """Before anything is sent."""
+    ended = call("tenant", "create", "acme", "--limit", limit)
+    assert (ended.code, service.requests) == (2, [])
+    assert "argument --limit: " in ended.err
+
+
 @pytest.mark.parametrize("quota", ["pending", "pending=many", "timers=3", "=3", "batch_size=1.5"])
 def test_a_quota_that_is_none_is_told_by_its_flag(quota, call, service):
     """Before anything is sent."""

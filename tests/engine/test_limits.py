@@ -12,6 +12,8 @@ from tests.engine.conftest import running
 from tests.engine.limits import Watched, limit_group, limit_target, limit_tenant, to
 from tests.waiting import settle
 
+pytestmark = pytest.mark.promise("limits-hold")
+
 TARGET = "a.example:443"
 
 

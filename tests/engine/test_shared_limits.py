@@ -9,6 +9,8 @@ from tests.engine.conftest import Node, join
 from tests.engine.limits import Watched, limit_group
 from tests.waiting import settle
 
+pytestmark = pytest.mark.promise("limits-hold")
+
 TICK = 100  # milliseconds
 BEAT = 2_000
 

@@ -18,6 +18,8 @@ from tests.engine.crowds import make_targets
 from tests.engine.limits import make_tenant, to
 from tests.factories import NOW, make_timer
 
+pytestmark = pytest.mark.promise("tenants-in-turn")
+
 MANY = 3_000
 
 

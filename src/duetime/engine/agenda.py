@@ -66,6 +66,11 @@ class Agenda:
         """Tell whether there is room for such a timer in the column that it belongs to."""
         return self._column(wake_at, now).has_room_for(weight)
 
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether it is several tenants' agenda."""
+        return self._is_shared()
+
     def leaves_room(self, timer: Timer, now: Millis) -> bool:
         """Tell whether a timer's tenant has so few here that others have room as well.
 

@@ -30,6 +30,7 @@ LAST_ID = "~"
 HORIZON: Millis = 5_000  # how far it reads ahead
 PAGE = 1_000  # lines of the due index that are read at once
 PORTION = 8 * 1024 * 1024  # bytes of timers that are read at once
+STRIDE = 10  # pages in one, where another tenant's timers may lie behind a long backlog of one
 MOST_HEARD = 10_000  # lines of news that wait to be read
 
 
@@ -148,10 +149,12 @@ class Reader:
         """Read a page of late timers; tells whether going on at once would find more."""
         if self._agenda.backlog_room < self._page:
             return False
-        late = await self._store.due(shards, self._behind, now, self._page)
-        is_full_page = len(late) == self._page
+        is_under_way = self._agenda.is_shared and self._behind is not None
+        page = self._page * STRIDE if is_under_way else self._page
+        late = await self._store.due(shards, self._behind, now, page)
+        is_full_page = len(late) == page
         self._behind = late[-1].place if is_full_page else None
-        return await self._note_down(late, now) and is_full_page
+        return await self._note_down(late, now, page) and is_full_page
 
     async def _read_ahead(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of what comes up; tells whether there is more."""
@@ -171,7 +174,9 @@ class Reader:
         self._ahead = coming[-1].place if is_full_page else Due(until, LAST_ID)
         return is_full_page and self._agenda.room > 0
 
-    async def _note_down(self, lines: list[Waking], now: Millis) -> bool:
+    async def _note_down(
+        self, lines: list[Waking], now: Millis, longest: int | None = None
+    ) -> bool:
         """Read those that are in nobody's hands and find room; tells whether there were any.
 
         What its tenant has no room for, because others must have some, counts: it is known now.
@@ -179,7 +184,7 @@ class Reader:
         has_news = False
         wanted = [line for line in lines if self._is_wanted(line)]
         for part in portions(
-            wanted, lambda line: line.weight, heaviest=PORTION, longest=self._page
+            wanted, lambda line: line.weight, heaviest=PORTION, longest=longest or self._page
         ):
             fitting = [line.id for line in part if self._has_room(line.wake_at, line.weight, now)]
             for timer in await self._store.get(fitting) if fitting else ():
