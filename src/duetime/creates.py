@@ -104,7 +104,7 @@ class Creates:
         try:
             while answer is None:
                 missing = await self._groups.missing(caller, body.group)
-                await self._credentials.meet(caller.tenant, body.callback)
+                await self._credentials.meet(caller.tenant, body)
                 timer = self._drafts.new(caller.tenant, body, self._clock.now())
                 answer = await self.insert(caller, timer, missing)
         except REFUSALS:
@@ -208,7 +208,7 @@ class Creates:
                 missing = await self._groups.missing(caller, body.group, look=not batch.has_looked)
                 batch.has_looked = batch.has_looked or missing is not None
                 if not batch.has_met:
-                    batch.has_met = await self._credentials.meet(caller.tenant, body.callback)
+                    batch.has_met = await self._credentials.meet(caller.tenant, body)
                 batch.in_groups[body.group] += 1
                 self._meter.check_batch(caller.tenant, body.group, batch.in_groups[body.group])
                 draft = self._drafts.new(caller.tenant, body, self._clock.now())

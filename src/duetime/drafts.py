@@ -96,6 +96,10 @@ class Drafts:
             shard = layout.key_of(tenant, body.group, body.timer_id).shard
         callback = self._callback(body.callback, defaults)
         self._check_credential(tenant, body.group, callback)
+        on_failure = defaults.on_failure
+        if body.on_failure is not UNSET:
+            on_failure = self._on_failure(body.on_failure)
+            self._check_told(tenant, body.group, on_failure)
         id_ = ids.new_id(now, shard)
         return Timer(
             id=id_,
@@ -120,9 +124,7 @@ class Drafts:
                 response_bytes=defaults.response_bytes,
                 response_headers=defaults.response_headers,
                 signatures=defaults.signatures,
-                on_failure=defaults.on_failure
-                if body.on_failure is UNSET
-                else self._on_failure(body.on_failure),
+                on_failure=on_failure,
             ),
             fingerprint=None if body.timer_id is None else fingerprint(body),
         )
@@ -132,6 +134,8 @@ class Drafts:
         new = self._updated(timer, body, now)
         if body.callback is not UNSET:
             self._check_credential(timer.tenant, timer.group, new.spec.callback)
+        if body.on_failure is not UNSET:
+            self._check_told(timer.tenant, timer.group, new.spec.on_failure)
         return new
 
     def check_update(self, body: UpdateTimer, now: Millis) -> None:
@@ -196,6 +200,13 @@ class Drafts:
     def _check_credential(self, tenant: str, group: str, callback: Callback) -> None:
         if (problem := self._credentials.problem(tenant, group, callback)) is not None:
             raise InvalidRequest(problem)
+
+    def _check_told(self, tenant: str, group: str, told: OnFailure | None) -> None:
+        try:
+            if told is not None:
+                self._check_credential(tenant, group, told.callback)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"on_failure.{error}") from None
 
     def _execute_at(self, body: CreateTimer | UpdateTimer, now: Millis) -> Millis | None:
         execute_at = None if body.execute_at is UNSET else body.execute_at

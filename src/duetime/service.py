@@ -204,7 +204,7 @@ class Service:
         """Create the timer with this key, or give it new content; tells whether it is new."""
         for _ in range(MOST_TRIES):
             missing = await self.groups.missing(caller, body.group)
-            await self.credentials.meet(caller.tenant, body.callback)
+            await self.credentials.meet(caller.tenant, body)
             # Anew for each try: stores rely on it that an id which was in doubt is not used again.
             fresh = self._drafts.new(caller.tenant, body, self.clock.now())
             old = await self._ledger.get_for_change(Key.of(fresh), caller.tenant)
@@ -274,7 +274,7 @@ class Service:
         def updated(timer: Timer, now: Millis) -> Timer:
             return self._updated(timer, body, now)
 
-        await self.credentials.meet(caller.tenant, body.callback)
+        await self.credentials.meet(caller.tenant, body)
         return await self._change(caller, "timer.update", id_, updated, if_match)
 
     async def cancel(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:

@@ -376,3 +376,40 @@ async def test_a_deleted_tenant_takes_its_credentials_along(api: Api):
     await api.put("/credentials/bank", BASIC)
     assert (await api.delete("/tenants/acme")).status == 200
     assert [record.name for record in await api.store.records(KIND)] == ["default/bank"]
+
+
+async def test_who_is_told_of_a_failure_may_need_one_too(api: Api):
+    """It is held to the same rules: known, for this group, and for this host."""
+    await api.put("/credentials/bank", {**BEARER, "groups": ["g"]})
+
+    def telling(url: str = URL, **fields: Any) -> dict[str, Any]:
+        told = {"callback": http_callback(url=url, credential="bank")}
+        return timer_body(on_failure=told, **fields)
+
+    assert (await api.post("/timers", telling(group="g"))).status == 201
+    elsewhere = await api.post("/timers", telling("https://evil.example/", group="g"))
+    assert elsewhere.status == 400
+    assert elsewhere.message.startswith("on_failure.callback.credential: ")
+    assert (await api.post("/timers", telling())).summary == (
+        400,
+        2,
+        "on_failure.callback.credential: there is no credential 'bank' for the group 'default'",
+    )
+    timer = (await api.post("/timers", timer_body())).data
+    change = {"on_failure": telling()["on_failure"]}
+    assert (await api.put(f"/timers/{timer['id']}", change)).status == 400
+
+
+async def test_a_group_that_tells_with_one(api: Api):
+    """It names one that there is, which then cannot be deleted under it."""
+    told = {"on_failure": {"callback": http_callback(url=URL, credential="bank")}}
+    assert (await api.put("/groups/g", told)).summary == (
+        400,
+        2,
+        "on_failure.callback.credential: there is no credential 'bank' for the group 'g'",
+    )
+    await api.put("/credentials/bank", BEARER)
+    assert (await api.put("/groups/g", told)).status == 201
+    assert (await api.delete("/credentials/bank")).status == 409
+    assert (await api.put("/groups/g", {"on_failure": None})).status == 200
+    assert (await api.delete("/credentials/bank")).status == 200

@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.auditing import Audit
 from duetime.errors import Conflict, StoreUnavailable
 from duetime.stores.memory import MemoryStore
 from duetime.tenancy.caller import OPERATOR
+from duetime.tenancy.credential import Credential
 from duetime.tenancy.resealing import Resealing
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.signing_secret import SigningSecret
@@ -138,3 +140,20 @@ async def test_one_that_was_cut_short_is_repeated(store, when, write, error):
     assert await Node(store, OLD, NEW).opened() == everything
     await Node(store, NEW, OLD).reseal()
     assert await Node(store, NEW).opened() == everything
+
+
+async def test_credentials_are_sealed_anew_as_well(store):
+    """Whatever is sealed: else the older key could not go."""
+    about = {"tenant": "t", "type": "bearer", "hosts": ("a.example",), "created_by": "x"}
+    times = {"created_at": NOW, "updated_at": NOW}
+    for name, keys in (("bank", OLD), ("lost", LOST)):
+        bare = Credential(name=name, **about, **times)
+        sealed = Vault([keys]).seal(b"token", bare.purpose)
+        rules = Node(store, OLD).rules
+        await rules.put(rules.credentials, f"t/{name}", None, replace(bare, sealed=sealed))
+    both = Node(store, NEW, OLD)
+    assert await both.reseal() == (2, 1, [("credential", "t", "lost")])
+    alone = Node(store, NEW)
+    await alone.rules.look()
+    bank = alone.rules.credentials.find("t/bank")
+    assert alone.vault.open(bank.sealed, bank.purpose) == b"token"

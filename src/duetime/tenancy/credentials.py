@@ -10,17 +10,26 @@ from duetime.clock import Clock
 from duetime.delivery import Sender
 from duetime.delivery.hosts import Hosts, where
 from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from duetime.requests import CallbackBody, HttpCallbackBody
+from duetime.requests import (
+    CallbackBody,
+    CreateTimer,
+    HttpCallbackBody,
+    OnFailureBody,
+    UpdateTimer,
+)
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.credential import Credential, name_of
 from duetime.tenancy.credential_requests import PutCredential
 from duetime.tenancy.credential_settings import changed
+from duetime.tenancy.group import Group
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.rules import Kept, Rules
 from duetime.timer import Callback, HttpCallback
 from duetime.vault import Vault
 
 MOST_CREDENTIALS = 100  # of one tenant: every node has them in memory, and reads them anew
+
+_OF_TOLD = "on_failure.callback.credential"
 
 
 class Credentials:
@@ -38,15 +47,16 @@ class Credentials:
 
     # For timers -------------------------------------------------------------------------------
 
-    async def meet(self, tenant: str, callback: CallbackBody | UnsetType) -> bool:
-        """Look for a credential that is not known here: another node may have just made it.
+    async def meet(self, tenant: str, body: CreateTimer | UpdateTimer) -> bool:
+        """Look for credentials that are not known here: another node may have just made them.
 
         Tells whether that was done: who makes many timers at once need not do it for each.
         """
-        name = callback.credential if isinstance(callback, HttpCallbackBody) else None
-        if name is None or name is UNSET:
-            return False
-        if self._rules.credentials.find(name_of(tenant, str(name))) is not None:
+        names = [_named(body.callback)]
+        if isinstance(body.on_failure, OnFailureBody):
+            names.append(_named(body.on_failure.callback))
+        known = self._rules.credentials
+        if all(name is None or known.find(name_of(tenant, name)) is not None for name in names):
             return False
         await self._rules.look()
         return True
@@ -116,7 +126,7 @@ class Credentials:
             for group in self._rules.groups
             if group.tenant == caller.tenant
             and group.deleted_at is None
-            and group.defaults.credential == name
+            and name in given_by(group)
         )
         if users:
             raise Conflict(
@@ -175,16 +185,31 @@ class Credentials:
         )
 
 
+def _named(callback: CallbackBody | UnsetType) -> str | None:
+    name = callback.credential if isinstance(callback, HttpCallbackBody) else None
+    return None if name is UNSET else name
+
+
 def group_gives(rules: Rules, tenant: str, group: str) -> str | None:
     """The credential that timers of a group are given, if they ask for nothing else."""
     found = rules.group(tenant, group)
     return None if found is None else found.defaults.credential
 
 
-def check_default(rules: Rules, tenant: str, group: str, name: str | None) -> None:
-    """Refuse a credential for the timers of a group that they could not have."""
-    if name is not None and rules.credential(tenant, name, group) is None:
-        raise InvalidRequest(f"credential: {_unknown(name, group)}")
+def given_by(group: Group) -> set[str]:
+    """All credentials that a group gives its timers, also those who tell of their failures."""
+    told = group.defaults.on_failure
+    callback = None if told is None else told.callback
+    of_told = callback.credential if isinstance(callback, HttpCallback) else None
+    return {name for name in (group.defaults.credential, of_told) if name is not None}
+
+
+def check_defaults(rules: Rules, group: Group) -> None:
+    """Refuse credentials for the timers of a group that they could not have."""
+    for name in sorted(given_by(group)):
+        if rules.credential(group.tenant, name, group.name) is None:
+            field = "credential" if name == group.defaults.credential else _OF_TOLD
+            raise InvalidRequest(f"{field}: {_unknown(name, group.name)}")
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from duetime.layout import Layout
 from duetime.searching import has_any
 from duetime.stores import Key, Query, Store
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.credentials import check_default
+from duetime.tenancy.credentials import check_defaults
 from duetime.tenancy.group import NO_DEFAULTS, Defaults, Group, name_of
 from duetime.tenancy.group_settings import changed
 from duetime.tenancy.newcomers import Newcomers
@@ -183,8 +183,8 @@ class Groups:
         elif body.num_shards not in {UNSET, old.num_shards}:
             raise InvalidRequest(f"num_shards: is {old.num_shards} for ever in this group")
         new = changed(old, body, self._clock.now(), self._sender)
-        if body.credential is not UNSET:
-            check_default(self._rules, caller.tenant, name, body.credential)
+        if body.credential is not UNSET or body.on_failure is not UNSET:
+            check_defaults(self._rules, new)
         await self._put(caller, name, kept, new)
         await self._note(caller, "group.create" if is_new else "group.update", new)
         return new, is_new

@@ -4,16 +4,21 @@ It is asked for by the operator, and not done by nodes themselves: while setting
 a node may not have the newest key yet, and could not open what others have sealed with it.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from operator import add
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from duetime.auditing import Audit
 from duetime.errors import Conflict
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.rules import Kept, Rules
+from duetime.tenancy.credential import Credential
+from duetime.tenancy.rules import Kept, Rules, Shelf
 from duetime.tenancy.signing_secret import SigningSecret
 from duetime.vault import CannotOpen, Vault
+
+SealedT = TypeVar("SealedT", SigningSecret, Credential)
 
 
 class Unreadable(NamedTuple):
@@ -44,34 +49,42 @@ class Resealing:
         """Seal everything with the newest key that is not yet; who repeats it goes on with it."""
         if problem := self._vault.problem:
             raise Conflict(problem)
-        shelf = self._rules.signing_secrets
-        resealed = 0
         await self._rules.look(anew=True)
-        while True:
-            older = [
-                each for each in shelf.all() if not self._vault.is_newest(each.document.sealed)
-            ]
-            changes, unreadable = self._sealed_anew(older)
-            if not changes:
-                break
-            # What somebody else has changed meanwhile comes once more.
-            resealed += await self._rules.put_all(shelf, changes)
-        done = Resealed(len(shelf.all()), resealed, unreadable)
-        details: dict[str, object] = {"resealed": resealed, "unreadable": len(unreadable)}
-        await self._audit.note(caller, "secret.reseal", "signing_secret", "all", details=details)
+        secrets = await self._reseal(
+            self._rules.signing_secrets,
+            lambda each: Unreadable("signing_secret", each.tenant, each.id),
+        )
+        credentials = await self._reseal(
+            self._rules.credentials,
+            lambda each: Unreadable("credential", each.tenant, each.name),
+        )
+        done = Resealed(*map(add, secrets, credentials))
+        details: dict[str, object] = {
+            "resealed": done.resealed,
+            "unreadable": len(done.unreadable),
+        }
+        await self._audit.note(caller, "secret.reseal", "secret", "all", details=details)
         return done
 
-    def _sealed_anew(
-        self, older: list[Kept[SigningSecret]]
-    ) -> tuple[list[tuple[str, Kept[SigningSecret], SigningSecret]], list[Unreadable]]:
-        changes, unreadable = [], []
-        for kept in older:
-            secret = kept.document
-            try:
-                key = self._vault.open(secret.sealed, secret.purpose)
-            except CannotOpen:
-                unreadable.append(Unreadable("signing_secret", secret.tenant, secret.id))
-            else:
-                sealed = self._vault.seal(key, secret.purpose)
-                changes.append((kept.record.name, kept, replace(secret, sealed=sealed)))
-        return changes, unreadable
+    async def _reseal(
+        self, shelf: Shelf[SealedT], unreadable_of: Callable[[SealedT], Unreadable]
+    ) -> Resealed:
+        resealed = 0
+        while True:
+            changes: list[tuple[str, Kept[SealedT], SealedT]] = []
+            unreadable: list[Unreadable] = []
+            for kept in shelf.all():
+                document = kept.document
+                if self._vault.is_newest(document.sealed):
+                    continue
+                try:
+                    content = self._vault.open(document.sealed, document.purpose)
+                except CannotOpen:
+                    unreadable.append(unreadable_of(document))
+                else:
+                    sealed = self._vault.seal(content, document.purpose)
+                    changes.append((kept.record.name, kept, replace(document, sealed=sealed)))
+            if not changes:
+                return Resealed(len(shelf.all()), resealed, unreadable)
+            # What somebody else has changed meanwhile comes once more.
+            resealed += await self._rules.put_all(shelf, changes)
