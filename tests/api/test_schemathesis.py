@@ -277,7 +277,12 @@ def grantable_credential(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(body: dict[str, Any]) -> dict[str, Any]:
-    """A generated body in which whole numbers are written as such, not as 1.0."""
+    """A generated body in which whole numbers are written as such, not as 1.0.
+
+    And in which a burst is that of a rate.
+    """
+    if body.get("burst") is not None and body.get("per_second") is None:
+        body = body | {"per_second": 1.5}
     numbers = {name: int(value) for name, value in body.items() if _is_whole(value)}
     nested = {name: whole(value) for name, value in body.items() if isinstance(value, dict)}
     return body | numbers | nested
@@ -312,7 +317,7 @@ ADAPTED = {
     "POST /targets/{target}/pause": lambda body: {
         # The other fields would have to be times and durations.
         name: value
-        for name, value in (body or {}).items()
+        for name, value in (body if isinstance(body, dict) else {}).items()
         if name == "reason"
     },
     "POST /tenants": named,

@@ -75,6 +75,7 @@ async def furnished(service: ServiceProcess, receivers: list[int]) -> Known:
     action = await made("/timers/actions", BODIES["POST /timers/actions"], **key)
     spare = await made(path, {"name": "spare", "role": "read"}, **key)
     secret = await made("/signing-secrets", **key)
+    await made("/credentials", {"name": "c", "type": "bearer", "token": "t", "hosts": ["h"]}, **key)
     names = {
         "id": timer["id"],
         "timer_id": timer["timer_id"],
@@ -82,6 +83,8 @@ async def furnished(service: ServiceProcess, receivers: list[int]) -> Known:
         "tenant": "acme",
         "key": spare["id"],
         "secret": secret["id"],
+        "credential": "c",
+        "target": "a.example",
         "action": action["id"],
         "node": "n",
     }
