@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from itertools import product
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -306,6 +307,23 @@ async def test_no_log_shows_it(
     assert (outcome.kind, outcome.retryable) == (Kind.NETWORK, True)
     assert receiver.requests == []
     assert SECRET not in repr(shown) + repr(outcome) + str(shown) + caplog.text
+
+
+async def test_a_request_shows_nothing_of_it(
+    make_sender: MakeSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever prints what is being sent prints no header of it."""
+    printed: list[str] = []
+    sender = make_sender(credentials=Wallet(credential()))
+    attempt = sender._try_addresses
+
+    async def printing(request: Any, *rest: Any) -> Any:
+        printed.append(repr(request))
+        return await attempt(request, *rest)
+
+    monkeypatch.setattr(sender, "_try_addresses", printing)
+    assert (await sender.send(make_timer(receiver.url(), credential="bank"), mine)).ok
+    assert printed == ["_Request(...)"]
 
 
 async def test_a_claim_that_ran_out(make_sender: MakeSender, receiver: Receiver):

@@ -60,6 +60,10 @@ class _Request(NamedTuple):
     started: float  # on the monotonic clock
     certificate: ClientCertificate | None = None
 
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed: its head may have one."""
+        return "_Request(...)"
+
 
 class HttpSender:
     """Delivers HTTP callbacks.
