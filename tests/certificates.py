@@ -2,19 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class Made(NamedTuple):
     """A certificate with its key."""
 
     certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
+    key: PrivateKey
 
     @property
     def pem(self) -> str:
@@ -37,9 +39,10 @@ def make(
     begins: datetime | None = None,
     lasts: timedelta = timedelta(days=36_500),
     is_client: bool = False,
+    key: PrivateKey | None = None,
 ) -> Made:
     """An authority, or what one vouches for: a server at this machine, or a client."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     begins = begins or datetime(2020, 1, 1, tzinfo=UTC)
     builder = (

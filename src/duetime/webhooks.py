@@ -187,7 +187,10 @@ def _base64(key: bytes, content: bytes) -> bytes:
 
 def _bytes(text: Text) -> bytes:
     if isinstance(text, str):
-        return text.encode("utf-8", "surrogateescape")
+        try:
+            return text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise NoMatchingSignature("there is half a character, which is never signed") from None
     return bytes(memoryview(text))  # TypeError for what was decoded already
 
 

@@ -4,11 +4,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from msgspec import convert
 from msgspec.structs import replace
 
 from duetime.stores.memory import MemoryStore
+from duetime.tenancy import certificates as inspecting
 from duetime.tenancy.credential import KIND
+from duetime.tenancy.credential_requests import CreateCredential, PutCredential
 from duetime.tenancy.credentials import MOST_CREDENTIALS
 from duetime.testing import FlakyStore
 from duetime.vault import Vault
@@ -193,6 +197,27 @@ async def test_what_is_refused(quick_api: Api, body: dict[str, Any], message: st
     answer = await quick_api.put("/credentials/bank", body)
     assert answer.summary == (400, 2, message)
     assert (await quick_api.get("/credentials")).data["credentials"] == []
+
+
+@pytest.mark.promise("no-secret")
+@pytest.mark.parametrize("body", EVERY.values(), ids=EVERY)
+def test_a_request_is_not_shown_anywhere(body: dict[str, Any]):
+    """It has a secret, so its representation has nothing."""
+    assert repr(convert(body, PutCredential)) == "PutCredential(...)"
+    assert repr(convert({"name": "a", **body}, CreateCredential)) == "CreateCredential(...)"
+
+
+async def test_a_key_that_takes_long_to_use(quick_api: Api, monkeypatch: pytest.MonkeyPatch):
+    """One of RSA has a size up to which a handshake holds nobody up."""
+    key = rsa.generate_private_key(65537, 2048)
+    made = certificates.make("client", AUTHORITY, is_client=True, key=key)
+    body = {**MTLS, "certificate": made.pem, "private_key": made.key_pem}
+    monkeypatch.setattr(inspecting, "LARGEST_RSA", 2047)
+    refused = await quick_api.put("/credentials/bank", body)
+    told = "private_key: an RSA key must have at most 2047 bits"
+    assert refused.summary == (400, 2, told)
+    monkeypatch.setattr(inspecting, "LARGEST_RSA", 2048)
+    assert (await quick_api.put("/credentials/bank", body)).status == 201
 
 
 @pytest.mark.promise("bad-input")

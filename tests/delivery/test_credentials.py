@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from itertools import product
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -263,6 +264,38 @@ async def test_what_a_receiver_repeats_is_veiled(
     assert outcome.response == expected
 
 
+@pytest.mark.parametrize("before", [0, 150, 160, 170])
+@pytest.mark.parametrize("secret", [SECRET, "wh?t-is", "a#b{c}-d"])
+async def test_a_redirect_that_repeats_it_is_veiled(
+    make_sender: MakeSender, receiver: Receiver, before: int, secret: str
+):
+    """Wherever a long one is cut off, and whatever means something in a URL."""
+    shown = credential(headers={"X-Api-Key": secret}, hidden=(secret,))
+    sender = make_sender(credentials=Wallet(shown))
+    path = "/" + "p" * before + "/" + secret
+    head = f"HTTP/1.1 302 F\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n"
+    timer = make_timer(receiver.url(f"/say?text={quote(head)}"), credential="bank")
+    outcome = await sender.send(timer, mine)
+    assert outcome.error is not None
+    told = outcome.error.partition("//")[2].partition(" ")[0]
+    assert secret[:4] not in told
+    assert secret.partition("?")[0].partition("#")[0] not in told.rpartition("/")[2]
+
+
+async def test_a_receiver_that_repeats_a_long_secret(make_sender: MakeSender, receiver: Receiver):
+    """Of the places where it could begin, the first is taken: nothing of it is left."""
+    secret = "aaab" * 300
+    shown = credential(headers={"X-Api-Key": secret}, hidden=(secret,))
+    sender = make_sender(credentials=Wallet(shown))
+    head = "HTTP/1.1 500 E\r\nContent-Length: 2000\r\n\r\n"
+    url = receiver.url(f"/say?text={quote(head + 'x' + secret * 2)}")
+    for kept in (2, 5, 6, 700, 1200, 1201, 1202, 1300):
+        timer = make_timer(url, credential="bank", response_bytes=kept)
+        response = (await sender.send(timer, mine)).response
+        whole, rest = divmod(kept - 1, len(secret))
+        assert response == "x" + VEIL * whole + (VEIL if rest > 3 else "a" * rest), kept
+
+
 async def test_no_log_shows_it(
     make_sender: MakeSender, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ):
@@ -274,6 +307,23 @@ async def test_no_log_shows_it(
     assert (outcome.kind, outcome.retryable) == (Kind.NETWORK, True)
     assert receiver.requests == []
     assert SECRET not in repr(shown) + repr(outcome) + str(shown) + caplog.text
+
+
+async def test_a_request_shows_nothing_of_it(
+    make_sender: MakeSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever prints what is being sent prints no header of it."""
+    printed: list[str] = []
+    sender = make_sender(credentials=Wallet(credential()))
+    attempt = sender._try_addresses
+
+    async def printing(request: Any, *rest: Any) -> Any:
+        printed.append(repr(request))
+        return await attempt(request, *rest)
+
+    monkeypatch.setattr(sender, "_try_addresses", printing)
+    assert (await sender.send(make_timer(receiver.url(), credential="bank"), mine)).ok
+    assert printed == ["_Request(...)"]
 
 
 async def test_a_claim_that_ran_out(make_sender: MakeSender, receiver: Receiver):

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,6 +124,18 @@ def test_what_cannot_be_read(asked: bytes, error: str):
     assert wish.retryable
     assert (wish.error or "").startswith(f"follow_response: {error}")
     assert "s3cret" not in (wish.error or "")
+
+
+@pytest.mark.parametrize("field", ["ok", "delay", "next_execute_at", "other"])
+def test_numbers_are_not_read(field: str, monkeypatch: pytest.MonkeyPatch):
+    """A long list of floats would take half a second, in the loop that serves all."""
+    floats = []
+    looked_at = msgspec.json.Decoder(following._Body, float_hook=floats.append).decode
+    monkeypatch.setattr(following, "_decode", looked_at)
+    texts = msgspec.json.Decoder(str | None, float_hook=floats.append).decode
+    monkeypatch.setattr(following, "_decode_text", texts)
+    read(json.dumps(NOT_OK | {field: [1e300] * 3}).encode(), NOW)
+    assert floats == []
 
 
 @given(st.binary(max_size=200) | st.text(max_size=50).map(lambda text: text.encode()))

@@ -193,6 +193,7 @@ async def test_a_changed_credential_has_a_token_of_its_own(
         (0.5, 0.25),
         (1e30, LONGEST - AHEAD),
         (10**30, LONGEST - AHEAD),
+        (10**400, LONGEST - AHEAD),
         (None, USUAL - AHEAD),
         (0, USUAL - AHEAD),
         (-5, USUAL - AHEAD),

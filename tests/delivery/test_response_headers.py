@@ -53,6 +53,15 @@ async def test_beside_the_body(sender: HttpSender, receiver: Receiver):
     assert (outcome.response, outcome.response_headers) == ("o", {"x-a": "1"})
 
 
+def test_one_that_came_ten_thousand_times():
+    """Is not put together further than it is kept."""
+    fields = [(b"a", b"xyz")] * 10_000
+    assert kept(["a", "b"], *fields, (b"b", b"1")) == {
+        "a": ", ".join(["xyz"] * 1000)[:LONGEST_VALUE],
+        "b": "1",
+    }
+
+
 def test_one_that_came_twice():
     """Is one with commas."""
     assert kept(["via"], (b"Via", b"a"), (b"X", b"y"), (b"VIA", b"b")) == {"via": "a, b"}

@@ -230,6 +230,25 @@ def test_references_count_as_deep_as_they_lead():
     assert refusal(backwards).startswith(f"nested more than {DEEPEST} levels deep")
 
 
+@pytest.mark.parametrize("way", ["allOf", "anyOf", "oneOf"])
+def test_unevaluated_within_each_other_count_as_often_as_they_are_tried(way: str):
+    """Each level is tried three times: twenty of them would take seconds over a short answer."""
+    levels: Any = {"properties": {"z": True}}
+    for level in range(20):
+        other = {"properties": {f"p{level}": True}}
+        levels = {"unevaluatedProperties": False, way: [levels, other]}
+    assert "at most 4096 values" in refusal(levels)
+
+
+def test_closed_objects_within_each_other_are_tried_once():
+    """To see what is left in one, those inside it are not asked again."""
+    closed: Any = {"type": "string"}
+    for _ in range(40):
+        closed = {"properties": {"a": closed}, "unevaluatedProperties": False}
+    assert size_of(closed).values < 200
+    assert check(closed, '{"a": {"b": 1}}') == f"{MISMATCH}unevaluatedProperties fails at /a"
+
+
 def test_definitions_count_where_they_are_used():
     """A library of definitions is no larger than what is used of it."""
     library = {f"d{number}": {"type": "string"} for number in range(100)}

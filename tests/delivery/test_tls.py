@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from duetime.delivery.http import HttpSender
+from duetime.delivery.opening import tls_context
 from duetime.timer import Kind, Outcome
 from tests.delivery.authority import Authority
 from tests.delivery.conftest import MakeSender, make_timer, mine
@@ -126,3 +127,9 @@ async def test_handshake_that_hangs(tls: Tls):
         outcome = await attempt(tls, receiver, within=400)
         assert (outcome.kind, outcome.retryable) == (Kind.TIMEOUT, True)
         assert str(outcome.error).startswith(f"no TLS handshake with {receiver.at} within ")
+
+
+def test_receivers_do_not_choose_how_long_a_handshake_takes():
+    """With DHE the numbers are theirs: those of 10,000 bits take a second, in the event loop."""
+    kinds = {cipher["kea"] for cipher in tls_context().get_ciphers()}
+    assert kinds == {"kx-any", "kx-ecdhe"}  # those of TLS 1.3, and the others

@@ -49,8 +49,12 @@ class Capture(NamedTuple):
         found: dict[str, bytes] = {}
         for field, value in response.headers:
             name = wanted.get(field.lower())
-            if name is not None:
-                found[name] = value if name not in found else found[name] + b", " + value
+            if name is None:
+                continue
+            if name not in found:
+                found[name] = value
+            elif len(found[name]) < LONGEST_VALUE:  # of more, nothing is kept
+                found[name] += b", " + value
         kept, room = {}, MOST_OF_HEADERS
         for name, value in found.items():
             if room:

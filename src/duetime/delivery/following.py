@@ -45,12 +45,14 @@ TOO_FAR = Wish(
 
 
 class _Body(msgspec.Struct):
-    ok: Any = None
+    ok: Raw | UnsetType = UNSET
     next_execute_at: Raw | UnsetType = UNSET
     delay: Raw | UnsetType = UNSET
 
 
+# Nothing but what is looked at is read: a long list of floats takes half a second.
 _decode = msgspec.json.Decoder(_Body).decode
+_decode_text = msgspec.json.Decoder(str | None).decode
 
 
 def read(body: bytes, now: Millis) -> Wish:
@@ -59,7 +61,7 @@ def read(body: bytes, now: Millis) -> Wish:
         answer = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return DONE
-    if answer.ok is not False:
+    if answer.ok is UNSET or bytes(answer.ok) != b"false":
         return DONE
     given = {name: value for name in _FIELDS if (value := _text(getattr(answer, name))) is not None}
     if len(given) == len(_FIELDS):
@@ -84,7 +86,7 @@ def _text(value: Raw | UnsetType) -> Any:
     if value is UNSET:
         return None
     try:
-        return msgspec.json.decode(value)
+        return _decode_text(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return UNSET  # something, and no text
 

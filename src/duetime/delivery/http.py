@@ -60,6 +60,10 @@ class _Request(NamedTuple):
     started: float  # on the monotonic clock
     certificate: ClientCertificate | None = None
 
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed: its head may have one."""
+        return "_Request(...)"
+
 
 class HttpSender:
     """Delivers HTTP callbacks.
@@ -193,12 +197,19 @@ class HttpSender:
         capture = capture_of(timer.spec, callback, terms.check)
         return _Request(url, head, callback, capture, started, certificate)
 
-    async def _deliver(self, request: _Request | Outcome, is_mine: Callable[[], bool]) -> Outcome:
+    async def _deliver(
+        self,
+        request: _Request | Outcome,
+        is_mine: Callable[[], bool],
+        shown: Presented | None = None,
+    ) -> Outcome:
         if isinstance(request, Outcome):
             return request
         response = await self._try_addresses(request, is_mine)
         if isinstance(response, Outcome):
             return response
+        if shown is not None:
+            response = shown.unrepeated(response)
         latency = self._since(request.started)
         return outcomes.answered(
             response, request.capture, request.url.parsed, self._clock, latency
@@ -218,17 +229,17 @@ class HttpSender:
         shown = await self._presenting.show(timer, callback, url.receiver, left)
         if isinstance(shown, Outcome):
             return _UNSENT if self._closed else shown
-        outcome = await self._deliver(self._request(timer, callback, url, started, shown), is_mine)
+        request = self._request(timer, callback, url, started, shown)
+        outcome = await self._deliver(request, is_mine, shown)
         left = self._left(callback, started)
         if shown.token and outcome.status_code == HTTPStatus.UNAUTHORIZED and left > 0:
             again = await self._presenting.show(timer, callback, url.receiver, left, shown.token)
             if isinstance(again, Outcome):
                 return _UNSENT if self._closed else again
             if again.token is not shown.token:
-                outcome = await self._deliver(
-                    self._request(timer, callback, url, started, again), is_mine
-                )
-                outcome = again.veiled(outcome)
+                shown = again._replace(hidden=again.hidden + shown.hidden)
+                request = self._request(timer, callback, url, started, shown)
+                outcome = await self._deliver(request, is_mine, shown)
         return shown.veiled(outcome)
 
     async def _ask(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from duetime.clock import Clock
+from duetime.delivery.answers import Response
 from duetime.delivery.client_certificate import ClientCertificate
 from duetime.delivery.credential import Credential, Credentials, Refusal
 from duetime.delivery.hosts import where
@@ -33,6 +34,15 @@ class Presented(NamedTuple):
 
     def __repr__(self) -> str:
         return "Presented(...)"
+
+    def unrepeated(self, response: Response) -> Response:
+        """An answer without it in its headers: what is told of these may be cut anywhere."""
+        headers = response.headers
+        for secret in self.hidden:
+            if len(secret) >= _SHORTEST:
+                shown, veil = secret.encode(), VEIL.encode()
+                headers = [(name, value.replace(shown, veil)) for name, value in headers]
+        return response._replace(headers=headers)
 
     def veiled(self, outcome: Outcome) -> Outcome:
         """An outcome in which nobody reads what was shown."""
@@ -104,9 +114,16 @@ def _veiled(said: Any, hidden: tuple[str, ...]) -> Any:
         if len(secret) < _SHORTEST:
             continue
         said = said.replace(secret, VEIL)
-        # An excerpt may end in the middle of it.
-        for length in range(min(len(secret) - 1, len(said)), _SHORTEST - 1, -1):
-            if said.endswith(secret[:length]):
-                said = said[:-length] + VEIL
-                break
+        begun = _begun(said, secret)
+        if begun >= 0:
+            said = said[:begun] + VEIL
     return said
+
+
+def _begun(said: str, secret: str) -> int:
+    """Where a secret begins that a text, being an excerpt, ends in the middle of; -1: nowhere."""
+    place = max(len(said) - len(secret), -1)
+    while (place := said.find(secret[:_SHORTEST], place + 1)) >= 0:
+        if secret.startswith(said[place:]):
+            break
+    return place

@@ -11,7 +11,15 @@ MOST_VALUES = 4_096
 MOST_PATTERNS = 64
 DEEPEST = 128
 
-_VALUE, _MULTIPLE_OF = 1, 300  # how much work they are, by each other
+# How much work they are, by each other.
+_VALUE, _UNIQUE_ITEMS, _MULTIPLE_OF = 1, 10, 300
+# To see what is left unevaluated, all that stands beside it is tried again: within each other,
+# these are three times the work with each level. But not what is about a part of the answer.
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_TRIED_AGAIN = 3
+_OF_PARTS = _UNEVALUATED | frozenset(
+    {"additionalProperties", "items", "patternProperties", "prefixItems", "properties"}
+)
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep, with what is referred to"
@@ -37,6 +45,10 @@ class SchemaSize(NamedTuple):
             self.patterns + other.patterns,
             max(self.levels, other.levels),
         )
+
+    def times(self, often: int) -> "SchemaSize":
+        """The same, so often."""
+        return SchemaSize(often * self.values, often * self.patterns, self.levels)
 
 
 _NOTHING = SchemaSize()
@@ -70,6 +82,7 @@ class _Walk:
         if depth > DEEPEST:
             raise UnfitSchema(_TOO_DEEP)
         inside = _NOTHING
+        is_tried_again = isinstance(node, dict) and not _UNEVALUATED.isdisjoint(node)
         if isinstance(node, list):
             for item in node:
                 inside = inside.beside(self.size_of(item, depth + 1))
@@ -79,8 +92,9 @@ class _Walk:
                     for definition in value.values():  # which count where they are referred to
                         _checked(self.size_of(definition, depth + 2))
                     continue
-                inside = inside.beside(self._keyword(key, value, depth))
-                inside = inside.beside(self.size_of(value, depth + 1))
+                size = self._keyword(key, value, depth).beside(self.size_of(value, depth + 1))
+                times = _TRIED_AGAIN if is_tried_again and key not in _OF_PARTS else 1
+                inside = inside.beside(size.times(times))
         return SchemaSize(_VALUE + inside.values, inside.patterns, 1 + inside.levels)
 
     def _keyword(self, key: str, value: Any, depth: int) -> SchemaSize:
@@ -96,6 +110,8 @@ class _Walk:
                 return SchemaSize(patterns=1)
         if key == "patternProperties" and isinstance(value, dict):
             return SchemaSize(patterns=len(value))
+        if key == "uniqueItems":
+            return SchemaSize(_UNIQUE_ITEMS)
         return SchemaSize(_MULTIPLE_OF) if key == "multipleOf" else _NOTHING
 
     def _target(self, reference: str, depth: int) -> SchemaSize:

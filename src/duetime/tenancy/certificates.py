@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 _PEM = "-----BEGIN"
+LARGEST_RSA = 4096  # bits: with twice as many, a handshake keeps the event loop for 40 ms
 
 
 def inspect(chain: str, key: str, authorities: str | None, now: Millis) -> Certificate:
     """Check that a chain, a key and authorities are fit for TLS, and say what the first is."""
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 
     certificate = _certificates(chain, "certificate")[0]
     _check_times(certificate, now)
@@ -32,6 +34,8 @@ def inspect(chain: str, key: str, authorities: str | None, now: Millis) -> Certi
         own = loaded.public_key().public_bytes(serialization.Encoding.DER, public)
     if own != certified:
         raise InvalidRequest("private_key: does not belong to the certificate")
+    if isinstance(loaded, rsa.RSAPrivateKey) and loaded.key_size > LARGEST_RSA:
+        raise InvalidRequest(f"private_key: an RSA key must have at most {LARGEST_RSA} bits")
     if authorities is not None:
         _certificates(authorities, "authorities")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -127,6 +127,10 @@ class PutCredential(Body):
         | None
     ) = UNSET
 
+    def __repr__(self) -> str:
+        """Show no secret, wherever this is printed."""
+        return f"{type(self).__name__}(...)"
+
 
 class CreateCredential(PutCredential, kw_only=True):
     """A credential to create."""
