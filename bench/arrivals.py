@@ -80,7 +80,7 @@ class _Connection(asyncio.Protocol):
 
     def _answer(self, path: str) -> None:
         self._arrivals.under_way[path] -= 1
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(_ANSWER)
 
 

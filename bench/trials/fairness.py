@@ -109,10 +109,10 @@ async def _until(arrivals: Arrivals, count: int) -> None:
         await asyncio.sleep(0.02)
 
 
-async def run(databases: Databases, many: int, rounds: int) -> None:
+async def run(databases: Databases, many: int, rounds: int, only: str | None) -> None:
     """Each way alone and beside the many, in turn; print what the ten saw in all rounds."""
     print(f"milliseconds, {rounds} rounds{'':21}p50      p99      max   of the many by then")
-    for way in (together, late, beside):
+    for way in (each for each in (together, late, beside) if only in (None, each.__name__)):
         for count in (0, many):
             seen: list[float] = []
             done: list[int] = []
@@ -128,9 +128,10 @@ async def run(databases: Databases, many: int, rounds: int) -> None:
             print(f"{what:32}{p50:9.1f}{p99:9.1f}{ordered[-1]:9.1f}   {max(done):,}", flush=True)
 
 
-async def trial(store: str, data: Path, many: int, rounds: int) -> None:
-    async with opening.opened(store, data) as databases:
-        await run(databases, many, rounds)
+async def trial(options: argparse.Namespace, data: Path) -> None:
+    """Run it on databases of the store that was asked for."""
+    async with opening.opened(options.store, data) as databases:
+        await run(databases, options.many, options.rounds, options.only)
 
 
 def main() -> None:
@@ -139,10 +140,11 @@ def main() -> None:
     parser.add_argument("--store", default="sqlite")
     parser.add_argument("--many", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=[way.__name__ for way in (together, late, beside)])
     parser.add_argument("--data", type=Path, help="a folder for the databases")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        uvloop.run(trial(options.store, options.data or Path(folder), options.many, options.rounds))
+        uvloop.run(trial(options, options.data or Path(folder)))
 
 
 if __name__ == "__main__":

@@ -28,9 +28,9 @@ from duetime.clock import to_rfc3339
 
 NODES = 3
 FIRST = 5  # seconds in which the nodes find out who has how much to do
-STEADY = 25
-WITHOUT = 20  # seconds with a node less: it takes CLAIM_TTL until the others know
-AGAIN = 15
+STEADY = 20
+WITHOUT = 18  # seconds with a node less: it takes CLAIM_TTL until the others know
+AGAIN = 12
 BATCH = 500
 ANSWER_AFTER = 0.1  # seconds; so that concurrency is something
 

@@ -58,6 +58,7 @@ def story_of(failed: Timer, attempts: list[Attempt], now: Millis) -> Timer:
             retry_policy=told.retry_policy or USUAL_POLICY,
             retention=spec.retention,
             response_bytes=spec.response_bytes,
+            response_headers=spec.response_headers,
             signatures=spec.signatures,
             tells_of=failed.id,
         ),

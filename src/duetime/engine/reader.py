@@ -149,8 +149,7 @@ class Reader:
         """Read a page of late timers; tells whether going on at once would find more."""
         if self._agenda.backlog_room < self._page:
             return False
-        is_under_way = self._agenda.is_shared and self._behind is not None
-        page = self._page * STRIDE if is_under_way else self._page
+        page = self._stride(is_under_way=self._behind is not None)
         late = await self._store.due(shards, self._behind, now, page)
         is_full_page = len(late) == page
         self._behind = late[-1].place if is_full_page else None
@@ -158,7 +157,8 @@ class Reader:
 
     async def _read_ahead(self, now: Millis, shards: Collection[int]) -> bool:
         """Read a page of what comes up; tells whether there is more."""
-        limit = min(self._agenda.room, self._page)
+        page = self._stride(is_under_way=self._ahead.id not in ("", LAST_ID))
+        limit = min(self._agenda.room, page)
         if limit == 0:
             return False
         # Set before reading: what is written after this read began is noticed instead.
@@ -169,10 +169,14 @@ class Reader:
         if until <= self._ahead.wake_at:
             return False
         coming = await self._store.due(shards, self._ahead, until, limit)
-        await self._note_down(coming, now)
+        await self._note_down(coming, now, page)
         is_full_page = len(coming) == limit
         self._ahead = coming[-1].place if is_full_page else Due(until, LAST_ID)
         return is_full_page and self._agenda.room > 0
+
+    def _stride(self, *, is_under_way: bool) -> int:
+        """How many lines to read at once: many, if a page was full and others are to be found."""
+        return self._page * STRIDE if is_under_way and self._agenda.is_shared else self._page
 
     async def _note_down(
         self, lines: list[Waking], now: Millis, longest: int | None = None
