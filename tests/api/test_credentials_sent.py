@@ -9,8 +9,8 @@ from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.tenancy.wallet import Wallet
 from duetime.timer import Kind, Outcome
-from duetime.vault import Vault
 from tests.api.client import Api, http_callback, timer_body
+from tests.api.conftest import VAULT
 from tests.delivery.receiver import Receiver
 
 BODY = {"type": "bearer", "token": "first", "hosts": ["127.0.0.1"], "allow_http": True}
@@ -24,7 +24,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def carrier(api: Api) -> AsyncIterator[HttpSender]:
-    wallet = Wallet(api.service.rules, Vault([bytes(32)]))
+    wallet = Wallet(api.service.rules, VAULT)
     sender = HttpSender(api.clock, Egress.parse("", loopback=True), credentials=wallet)
     yield sender
     await sender.close()

@@ -13,6 +13,7 @@ SHOWN = {
         "headers": {"X-Key": "s3cret"},
         "payload": None,
         "timeout": "30s",
+        "credential": None,
         "follow_response": False,
     },
     "retry_policy": None,

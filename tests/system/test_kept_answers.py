@@ -7,7 +7,6 @@ import pytest
 
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
-from duetime.delivery.terms import Terms
 from duetime.engine import Engine
 from duetime.ids import ALL_SHARDS
 from duetime.requests import CreateTimer
@@ -19,6 +18,7 @@ from duetime.tenancy.rules import Rules
 from duetime.tenancy.terms import GroupTerms
 from duetime.testing import FakeClock
 from duetime.timer import Attempt, Kind, Status, Timer
+from duetime.vault import Vault
 from tests.delivery.receiver import Receiver
 from tests.waiting import eventually
 
@@ -38,9 +38,8 @@ class Node:
     def __init__(self) -> None:
         self.clock, self.store = FakeClock(), MemoryStore()
         rules = Rules(self.store, self.clock)
-        self.sender = HttpSender(
-            self.clock, Egress.parse("", loopback=True), terms=GroupTerms(rules, Terms()).of
-        )
+        terms = GroupTerms(rules, Vault(), self.clock)
+        self.sender = HttpSender(self.clock, Egress.parse("", loopback=True), terms=terms)
         self.engine = Engine("node-1", self.store, self.sender, self.clock, rules=rules)
         self.engine.members.shards = ALL_SHARDS
         self.service = Service(self.store, self.sender, self.clock, engine=self.engine, rules=rules)
