@@ -6,9 +6,9 @@ Losing a race against another change is no error here: the timer is read again a
 is tried on what it has become.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
+from functools import partial
 
 from msgspec import UNSET
 
@@ -23,6 +23,7 @@ from duetime.clock import Clock, Millis
 from duetime.creates import Answer, Creates
 from duetime.delivery import Sender
 from duetime.drafts import Drafts
+from duetime.engine_view import Chores, EngineView, told_of_targets
 from duetime.errors import (
     DuetimeError,
     NotFound,
@@ -31,12 +32,11 @@ from duetime.errors import (
     Unanswered,
     Unavailable,
 )
-from duetime.failures import Failures
 from duetime.latecomers import Latecomers
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
 from duetime.listing import Lists
-from duetime.nodes import EngineStatus, NodeStatus, TargetReport
+from duetime.nodes import EngineStatus, NodeStatus
 from duetime.requests import LARGEST_BODY, CreateTimer, UpdateTimer
 from duetime.searching import Filter, Part
 from duetime.stores import Change, Key, Page, Store
@@ -50,7 +50,6 @@ from duetime.tenancy.meter import Meter
 from duetime.tenancy.resealing import Resealing
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.signing_secrets import SigningSecrets
-from duetime.tenancy.target_status import Told
 from duetime.tenancy.targets import Targets
 from duetime.tenancy.tenants import Tenants
 from duetime.tenancy.usage import Usages
@@ -60,40 +59,6 @@ from duetime.vault import Vault
 
 # How often a change is tried anew on a timer that keeps changing under it.
 MOST_TRIES = 20
-
-
-class EngineView(Protocol):
-    """What the use cases need of the engine."""
-
-    def notice(self, timer: Timer) -> None:
-        """Take note of a timer that was just written, so that it need not be found by a poll."""
-
-    def status(self) -> EngineStatus:
-        """How it is doing."""
-
-    def nodes(self) -> list[NodeStatus]:
-        """Every node that is known."""
-
-    def targets_here(self) -> dict[str, TargetReport]:
-        """What this node has to tell of its receivers, by their names among all tenants."""
-
-    def target_here(self, name: str) -> TargetReport:
-        """What this node has to tell of one of them."""
-
-    def shares(self) -> dict[str, list[int]]:
-        """Which shards fall to whom, as this node sees it."""
-
-    def lag(self) -> Millis:
-        """How late it is by its own fault; see the brake."""
-
-
-class Chores(Protocol):
-    """What runs a step over and over."""
-
-    failures: Failures
-
-    def add_chore(self, name: str, step: Callable[[], Awaitable[float]]) -> Callable[[], None]:
-        """Do this from now on; the answer wakes it."""
 
 
 class Service:
@@ -138,7 +103,7 @@ class Service:
         self.credentials = Credentials(self.rules, sender, clock, self.audit, vault)
         self._engine = engine
         self.targets = Targets(
-            self.rules, store, sender, clock, self.audit, told=self._told_of_targets
+            self.rules, store, sender, clock, self.audit, told=partial(told_of_targets, engine)
         )
         self._drafts = Drafts(
             sender, self.groups, self.credentials, min_delay=min_delay, max_timer=max_timer
@@ -357,19 +322,6 @@ class Service:
         if timer.wake_at is None or timer.wake_at > self.clock.now():
             return None
         return self.targets.waiting_for(timer.tenant, timer.spec.callback)
-
-    def _told_of_targets(self, name: str | None) -> list[Told]:
-        """What nodes tell of all targets, or what this one tells of the one that is asked for."""
-        if self._engine is None:
-            return []
-        others = [
-            Told(node.about.targets, node.last_seen_ms)
-            for node in self._engine.nodes()
-            if not node.is_this and node.state in {"alive", "joining"}
-        ]
-        if name is None:
-            return [Told(self._engine.targets_here(), 0), *others]
-        return [Told({name: self._engine.target_here(name)}, 0), *others]
 
     # Writing ----------------------------------------------------------------------------------
 

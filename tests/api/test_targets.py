@@ -163,6 +163,7 @@ async def test_limits_are_set_and_taken_back(api: Api):
         ({"concurrency": 0}, "limits.concurrency: "),
         ({"per_second": -1}, "limits.per_second: "),
         ({"burst": 1.5}, "limits.burst: "),
+        ({"burst": 3}, "limits.burst: needs a limit per_second"),
         ({"speed": 1}, "limits.speed: "),
     ],
 )
@@ -244,7 +245,7 @@ async def test_targets_are_each_tenants_own(acme: Api):
     assert (await acme.call("GET", "/targets", key=key)).data == {"targets": []}
     assert (await acme.call("GET", PATH, key=key)).data["state"] == "ok"
     assert (await acme.call("DELETE", PATH, key=key)).status == 404
-    await acme.call("PUT", PATH, {"limits": {"burst": 1}}, key=key)
+    await acme.call("PUT", PATH, {"limits": {"concurrency": 1}}, key=key)
     assert (await acme.get(PATH)).data["limits"] == NO_LIMITS
 
 
@@ -345,7 +346,7 @@ async def test_a_pause_that_not_all_have_confirmed(quick_api: Api):
 @pytest.mark.promise("audited")
 async def test_every_change_is_in_the_audit(api: Api):
     """With who did it, and what."""
-    await api.put(PATH, {"limits": {"burst": 1}})
+    await api.put(PATH, {"limits": {"concurrency": 1}})
     await api.post(f"{PATH}/pause", {"for": "1h", "reason": "an upgrade"})
     await api.post(f"{PATH}/resume")
     await api.delete(PATH)
@@ -383,7 +384,7 @@ async def test_of_two_who_change_it_at_once_one_is_told(quick_api: Api, make_api
         return await put(*args)
 
     rules.put = slow
-    answer = await quick_api.put(PATH, {"limits": {"burst": 1}})
+    answer = await quick_api.put(PATH, {"limits": {"concurrency": 1}})
     assert (answer.status, answer.code) == (409, 5)
     assert (await quick_api.get(PATH)).data["state"] == "paused"
 

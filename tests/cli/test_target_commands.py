@@ -54,7 +54,7 @@ def test_a_target_is_shown_for_people_or_as_json(call, service):
     service.answer = lambda _: ok(PAUSED)
     shown = call("target", "show", "api.example.com").out
     assert service.requests[-1].target == "/targets/api.example.com"
-    for words in ("paused", "an upgrade", "ops", "50.0 callbacks a second, 5 under way at once"):
+    for words in ("paused", "an upgrade", "ops", "5 at once, 50.0 a second"):
         assert words in shown
     assert json.loads(call("target", "show", "api.example.com", "--json").out) == PAUSED
     service.answer = lambda _: ok(FAILING)
@@ -118,6 +118,7 @@ def test_a_target_is_forgotten(call, service):
     ("command", "told"),
     [
         ("limit a.example", "name what to limit"),
+        ("pause https://a.example/hook", "must be a host and port"),
         ("limit a.example --burst 1.5", "must be a number or none"),
         ("limit a.example --per-second fast", "must be a number or none"),
         ("pause a.example --for soon", "not 'soon'"),

@@ -345,6 +345,20 @@ def test_watch_follows_a_timer_to_its_end(timer, service):
     ]
 
 
+def test_watch_says_what_a_timer_waits_for(timer, service):
+    """Also if that changes while the timer stays as it is."""
+    reasons = iter(["target a:443 is paused until 9", "target a:443 is paused until 9", None])
+
+    def answer(_):
+        reason = next(reasons, None)
+        return ok(a_timer(status="pending" if reason else "completed", waiting_for=reason))
+
+    service.answer = answer
+    first, second = timer("watch", ID, "--interval", "50ms").out.splitlines()
+    assert first.endswith("  target a:443 is paused until 9")
+    assert second.endswith("completed")
+
+
 @pytest.mark.parametrize("status", ["failed", "canceled"])
 def test_watch_ends_with_1_if_it_was_not_delivered(status, timer, service):
     """So that `watch && next` does what it says."""

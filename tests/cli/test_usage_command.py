@@ -13,7 +13,7 @@ USAGE = {
     "quotas": {"creates_per_second": 100, "pending": None, "payload_bytes": 65536},
     "groups": [
         {"group": "carts", "timers": {"pending": 7}, "pending": 7, "quotas": {"pending": 50}},
-        {"group": "mail", "timers": {}, "pending": 0, "quotas": {}},
+        {"group": "mail", "timers": {}, "pending": 0, "quotas": {}, "limits": {"concurrency": 20}},
     ],
 }
 
@@ -28,9 +28,9 @@ def test_usage_is_told_beside_what_there_may_be(call, service):
     assert "timers       1,200 pending, 3 completed\n" in ended.out
     assert "at most      65,536 bytes of payload\n" in ended.out
     heads, carts, mail = ended.out.splitlines()[-3:]
-    assert heads.split() == ["GROUP", "PENDING", "TIMERS"]
-    assert carts.split() == ["carts", "7", "of", "50", "7", "pending"]
-    assert mail.split() == ["mail", "0", "-"]
+    assert heads.split() == ["GROUP", "PENDING", "CALLBACKS", "TIMERS"]
+    assert carts.split() == ["carts", "7", "of", "50", "-", "7", "pending"]
+    assert mail.split() == ["mail", "0", "20", "at", "once", "-"]
     request = service.requests[0]
     assert (request.method, request.target) == ("GET", "/usage")
     assert request.headers["x-tenant-id"] == "acme"

@@ -156,7 +156,7 @@ ASKS = {
         Ask(BY_KEY.replace("timer_id", "key"), 412, timer_body(), headers={"If-Match": '"1"'}),
         Ask(BY_KEY.replace("timer_id", "key"), 201, timer_body()),
     ],
-    "PUT /targets/{target}": [Ask("/targets/{target}", 200, {"limits": {"burst": 1}})],
+    "PUT /targets/{target}": [Ask("/targets/{target}", 200, {"limits": {"concurrency": 1}})],
     "POST /targets/{target}/pause": [Ask("/targets/{target}/pause", 200, {"reason": "mine"})],
     "POST /targets/{target}/resume": [Ask("/targets/{target}/resume", 200)],
     "PUT /groups/{group}": [Ask("/groups/{group}", 200, {"title": "mine"})],

@@ -38,11 +38,8 @@ class Node:
     def __init__(self) -> None:
         self.clock, self.store = FakeClock(), MemoryStore()
         rules = Rules(self.store, self.clock)
-        self.sender = HttpSender(
-            self.clock,
-            Egress.parse("", loopback=True),
-            terms=GroupTerms(rules, Vault(), self.clock),
-        )
+        terms = GroupTerms(rules, Vault(), self.clock)
+        self.sender = HttpSender(self.clock, Egress.parse("", loopback=True), terms=terms)
         self.engine = Engine("node-1", self.store, self.sender, self.clock, rules=rules)
         self.engine.members.shards = ALL_SHARDS
         self.service = Service(self.store, self.sender, self.clock, engine=self.engine, rules=rules)

@@ -11,6 +11,7 @@ from duetime.timer import Kind, Outcome
 FAILED = Outcome(kind=Kind.HTTP, status_code=500, error="HTTP 500", retryable=True)
 OK = Outcome(kind=Kind.OK, status_code=200)
 NAME = "t a.example:443"
+LOGGED = "the target a.example:443 of the tenant t"
 
 
 @pytest.fixture
@@ -334,11 +335,28 @@ async def test_it_is_logged_once(breakers, clock, caplog):
     clock.advance(20_000)
     probe(breakers, OK)
     assert [record.message for record in caplog.records] == [
-        f"{NAME} keeps failing (HTTP 500): nothing is sent to it until one callback has tried it",
-        f"{NAME} is well again after 35.0 s",
+        f"{LOGGED} keeps failing (HTTP 500): nothing is sent to it until one callback has tried it",
+        f"{LOGGED} is well again after 35.0 s",
     ]
     caplog.clear()
     fail(breakers, 1, replace(FAILED, status_code=429, retry_at=clock.now() + 1_000))
     clock.advance(1_000)
     probe(breakers, OK)
     assert caplog.records == []
+
+
+async def test_each_line_of_the_log_has_an_end(breakers, clock, caplog):
+    """Who asked to be left alone and fails then is told of, and so is who is resumed by hand."""
+    caplog.set_level("INFO")
+    fail(breakers, 1, replace(FAILED, status_code=429, retry_at=clock.now() + 1_000))
+    breakers.reset(NAME)
+    assert caplog.records == [], "it was not told that it was shut"
+    fail(breakers, 1, replace(FAILED, status_code=429, retry_at=clock.now() + 1_000))
+    clock.advance(1_000)
+    probe(breakers, FAILED)
+    breakers.reset(NAME)
+    breakers.reset(NAME)
+    assert [record.message for record in caplog.records] == [
+        f"{LOGGED} keeps failing (HTTP 500): nothing is sent to it until one callback has tried it",
+        f"{LOGGED} is sent to again: it was resumed by hand",
+    ]

@@ -18,7 +18,7 @@ from duetime.tenancy.rules import Rules
 from duetime.tenancy.terms import GroupTerms
 from duetime.testing import FakeClock, RecordingSender
 from duetime.vault import Vault
-from tests.factories import make_timer
+from tests.factories import make_spec, make_timer
 
 SECRETS = (b"s" * 24,)
 USUAL = Terms(secrets=SECRETS)
@@ -72,6 +72,14 @@ async def test_what_is_set_counts_at_once(node: Node):
     assert problem(node.terms(timer), b"[]") is None
     await node.groups.put(OPERATOR, "g", PutGroup(response_schema=Raw(b"null")))
     assert node.terms(timer) == USUAL
+
+
+async def test_whoever_is_told_of_a_failure_answers_as_they_like(node: Node):
+    """The story goes to another receiver: what the group asks of its own is not for it."""
+    await node.groups.put(OPERATOR, "g", PutGroup(response_schema=SCHEMA))
+    told = make_timer(group="g", spec=make_spec(tells_of=make_timer().id))
+    assert node.terms(told) == USUAL
+    assert problem(node.terms(make_timer(group="g")), b"[]") is not None
 
 
 async def test_each_group_has_its_own(node: Node):

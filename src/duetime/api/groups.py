@@ -5,19 +5,18 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw
 
+from duetime.api.callback_views import (
+    OnFailureView,
+    RetryPolicyView,
+    hidden_on_failure,
+    on_failure_view,
+    policy_view,
+)
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
 from duetime.api.tenants import LimitsView, QuotasView, limits_view, quotas_view
-from duetime.api.views import (
-    Instant,
-    OnFailureView,
-    RetryPolicyView,
-    hidden_on_failure,
-    instant,
-    on_failure_view,
-    policy_view,
-)
+from duetime.api.views import Instant, instant
 from duetime.clock import Millis, to_rfc3339
 from duetime.durations import format_duration
 from duetime.requests import check_group

@@ -8,7 +8,7 @@ from msgspec import Meta
 from duetime.api.envelope import Reply
 from duetime.api.operation import Operation
 from duetime.api.request import Request
-from duetime.api.tenants import DeletedView
+from duetime.api.tenants import DeletedView, LimitsView, limits_view
 from duetime.api.views import Instant, instant
 from duetime.service import Service
 from duetime.tenancy.limits import BOUNDLESS
@@ -17,14 +17,6 @@ from duetime.tenancy.role import Role
 from duetime.tenancy.target_status import TargetState, TargetStatus
 
 PATH = "/targets/{target}"
-
-
-class TargetLimitsView(msgspec.Struct, kw_only=True):
-    """The most callbacks, in the whole cluster; null: no limit."""
-
-    concurrency: int | None
-    per_second: float | None
-    burst: int | None
 
 
 class TargetView(msgspec.Struct, kw_only=True):
@@ -55,7 +47,7 @@ class TargetView(msgspec.Struct, kw_only=True):
         int, Meta(description="Timers that are due and that nodes tell of; there may be more.")
     ]
     under_way: Annotated[int, Meta(description="Callbacks that nodes tell of, likewise.")]
-    limits: TargetLimitsView
+    limits: LimitsView
     created_at: Annotated[
         Instant | None, Meta(description="null: nobody has limited or paused it.")
     ]
@@ -198,7 +190,7 @@ def _view(status: TargetStatus) -> TargetView:
         last_error=status.last_error,
         waiting=status.waiting,
         under_way=status.under_way,
-        limits=TargetLimitsView(**msgspec.structs.asdict(limits)),
+        limits=limits_view(limits),
         created_at=None if document is None else instant(document.created_at),
         updated_at=None if document is None else instant(document.updated_at),
     )

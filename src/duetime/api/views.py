@@ -6,23 +6,22 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
+from duetime.api.callback_views import (
+    HttpCallbackView,
+    NatsCallbackView,
+    OnFailureView,
+    RetryPolicyView,
+    callback_view,
+    hidden_callback,
+    hidden_on_failure,
+    on_failure_view,
+    policy_view,
+)
 from duetime.clock import to_rfc3339
 from duetime.durations import format_duration
-from duetime.retry import RetryPolicy
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.role import Role
-from duetime.timer import (
-    Attempt,
-    Callback,
-    Kind,
-    NatsCallback,
-    OnFailure,
-    Outcome,
-    Signature,
-    Status,
-    Timer,
-    callback_type,
-)
+from duetime.timer import Attempt, Kind, Outcome, Signature, Status, Timer, callback_type
 
 Instant: TypeAlias = Annotated[
     str,
@@ -46,52 +45,6 @@ KeptHeaders: TypeAlias = Annotated[
         "likewise. Null: none are kept (response_headers), or no whole answer came."
     ),
 ]
-
-
-class HttpCallbackView(msgspec.Struct, tag="http", kw_only=True):
-    """An HTTP request that is made when the timer is due."""
-
-    url: str
-    method: str
-    headers: dict[str, str]
-    payload: Raw | None
-    timeout: str
-    credential: Annotated[
-        str | None, Meta(description="The credential that it is sent with; null: none.")
-    ]
-    follow_response: Annotated[
-        bool, Meta(description="Whether the receiver's answer says if it is done.")
-    ]
-
-
-class NatsCallbackView(msgspec.Struct, tag="nats", kw_only=True):
-    """A NATS message that is published when the timer is due."""
-
-    topic: str
-    key: str | None
-    headers: dict[str, str]
-    payload: Raw | None
-    jetstream: bool
-
-
-class RetryPolicyView(msgspec.Struct, kw_only=True):
-    """When a failed attempt is tried again."""
-
-    max_attempts: int
-    initial_interval: str
-    backoff_multiplier: float
-    max_interval: str
-    max_duration: str | None
-    jitter: float
-
-
-class OnFailureView(msgspec.Struct, kw_only=True):
-    """Who is told when a timer has failed for good."""
-
-    callback: HttpCallbackView | NatsCallbackView
-    retry_policy: Annotated[
-        RetryPolicyView | None, Meta(description="How often that is tried; null: as usual.")
-    ]
 
 
 class OutcomeView(msgspec.Struct, kw_only=True):
@@ -288,7 +241,7 @@ def detail_view(timer: Timer, waiting_for: str | None = None) -> TimerDetailView
     spec, progress = timer.spec, timer.progress
     return TimerDetailView(
         **msgspec.structs.asdict(view(timer)),
-        callback_config=_callback_view(spec.callback),
+        callback_config=callback_view(spec.callback),
         occurrence=progress.occurrence,
         metadata=None if spec.metadata is UNSET else spec.metadata,
         retry_policy=policy_view(spec.retry_policy),
@@ -307,30 +260,16 @@ def detail_view(timer: Timer, waiting_for: str | None = None) -> TimerDetailView
 
 
 def without_payloads(shown: TimerDetailView) -> TimerDetailView:
-    """A timer for those who may not see what it carries; that there are headers is no secret."""
+    """A timer for those who may not see what it carries."""
     outcome = shown.outcome
     if outcome is not None:
         outcome = msgspec.structs.replace(outcome, response=None, response_headers=None)
     return msgspec.structs.replace(
         shown,
-        callback_config=_hidden(shown.callback_config),
+        callback_config=hidden_callback(shown.callback_config),
         outcome=outcome,
         on_failure=hidden_on_failure(shown.on_failure),
     )
-
-
-def hidden_on_failure(shown: OnFailureView | None) -> OnFailureView | None:
-    """Who is told of a failure, likewise."""
-    if shown is None:
-        return None
-    return msgspec.structs.replace(shown, callback=_hidden(shown.callback))
-
-
-def _hidden(
-    callback: HttpCallbackView | NatsCallbackView,
-) -> HttpCallbackView | NatsCallbackView:
-    headers = dict.fromkeys(callback.headers, "***")
-    return msgspec.structs.replace(callback, payload=None, headers=headers)
 
 
 def attempt_view(attempt: Attempt, caller: Caller) -> AttemptView:
@@ -364,50 +303,6 @@ def _disguised(node: str) -> str:
 def instant(at: int | None) -> str | None:
     """A time that may be missing, as it is shown."""
     return None if at is None else to_rfc3339(at)
-
-
-def _callback_view(callback: Callback) -> HttpCallbackView | NatsCallbackView:
-    payload = None if callback.payload is UNSET else callback.payload
-    if isinstance(callback, NatsCallback):
-        return NatsCallbackView(
-            topic=callback.topic,
-            key=callback.key,
-            headers=callback.headers,
-            payload=payload,
-            jetstream=callback.jetstream,
-        )
-    return HttpCallbackView(
-        url=callback.url,
-        method=callback.method,
-        headers=callback.headers,
-        payload=payload,
-        timeout=format_duration(callback.timeout),
-        credential=callback.credential,
-        follow_response=callback.follow_response,
-    )
-
-
-def on_failure_view(told: OnFailure | None) -> OnFailureView | None:
-    """Who is told of a failure, as it is shown."""
-    if told is None:
-        return None
-    policy = told.retry_policy
-    return OnFailureView(
-        callback=_callback_view(told.callback),
-        retry_policy=None if policy is None else policy_view(policy),
-    )
-
-
-def policy_view(policy: RetryPolicy) -> RetryPolicyView:
-    """A retry policy as it is shown."""
-    return RetryPolicyView(
-        max_attempts=policy.max_attempts,
-        initial_interval=format_duration(policy.initial_interval),
-        backoff_multiplier=policy.backoff_multiplier,
-        max_interval=format_duration(policy.max_interval),
-        max_duration=None if policy.max_duration is None else format_duration(policy.max_duration),
-        jitter=policy.jitter,
-    )
 
 
 def _outcome_view(outcome: Outcome) -> OutcomeView:

@@ -22,9 +22,10 @@ HELP = """\
 exit codes:
   0  done
   1  the service or the network failed, or a quota is used up; watch: the timer failed or was
-     canceled; action: it failed, was canceled, or left some timers behind
+     canceled; action: it failed, was canceled, or left some timers behind; pause and resume of
+     groups and targets: not every node has confirmed it
   2  wrong usage, or the service found the request invalid
-  3  there is no such timer, tenant, key, signing secret, group or action
+  3  there is no such timer, tenant, key, signing secret, group, credential, target or action
   4  the API key is missing, wrong, or not allowed to do this
   5  conflict: the key or the name is taken, the version is not the newest, or something is
      still in use

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from duetime.cli.cells import cell, inner, number, show_lines, time
+from duetime.cli.cells import cell, number, show_lines, time
 from duetime.cli.output import Screen, printable, relative
+from duetime.cli.show_tenancy import most_callbacks
 from duetime.clock import Millis
 
 _COLOURS = {"ok": "green", "failing": "red"}  # the others will pass
@@ -33,29 +34,19 @@ def show_targets(screen: Screen, targets: Iterable[Row], now: Millis) -> None:
 
 def show_target(screen: Screen, target: Row, now: Millis) -> None:
     """All about one target."""
-    limits = inner(target, "limits")
-    rate, at_once, burst = (limits.get(name) for name in ("per_second", "concurrency", "burst"))
-    said = [
-        f"{number(rate)} callbacks a second" if rate is not None else "",
-        f"{number(burst)} at once after a rest" if burst is not None else "",
-        f"{number(at_once)} under way at once" if at_once is not None else "",
-    ]
-    show_lines(
-        screen,
-        {
-            "target": target.get("name"),
-            "status": _state(screen, target),
-            "since": time(target.get("since"), now),
-            "until": time(target.get("until"), now),
-            "paused by": target.get("paused_by"),
-            "reason": target.get("reason"),
-            "failures": target.get("failures") or None,
-            "last error": target.get("last_error"),
-            "waiting": number(target.get("waiting")),
-            "under way": number(target.get("under_way")),
-            "limits": ", ".join(each for each in said if each),
-        },
-    )
+    about = {
+        "target": target.get("name"),
+        "status": _state(screen, target),
+        "since": time(target.get("since"), now),
+        "until": time(target.get("until"), now),
+        "paused by": target.get("paused_by"),
+        "reason": target.get("reason"),
+        "failures": target.get("failures") or None,
+        "last error": target.get("last_error"),
+        "waiting": number(target.get("waiting")),
+        "under way": number(target.get("under_way")),
+    }
+    show_lines(screen, about | {"callbacks": most_callbacks(target)})
 
 
 def _state(screen: Screen, target: Row) -> str:

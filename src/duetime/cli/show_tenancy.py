@@ -136,13 +136,14 @@ def show_usage(screen: Screen, usage: Row, now: Millis) -> None:
         (
             cell(group.get("group")),
             _of(group.get("pending"), inner(group, "quotas").get("pending")),
+            most_callbacks(group) or "-",
             _counts(group) or "-",
         )
         for group in (rows(usage, "groups") if usage.get("groups") else [])
     ]
     if lines:
         screen.line()
-        screen.table(("GROUP", "PENDING", "TIMERS"), lines)
+        screen.table(("GROUP", "PENDING", "CALLBACKS", "TIMERS"), lines)
 
 
 def _table(
@@ -167,19 +168,18 @@ def _quota_lines(row: Row) -> dict[str, Any]:
         for name, unit in zip(_QUOTAS, units, strict=True)
         if quotas.get(name) is not None
     ]
-    return {"at most": ", ".join(limits)} | limit_lines(row)
+    return {"at most": ", ".join(limits), "callbacks": most_callbacks(row)}
 
 
-def limit_lines(row: Row) -> dict[str, Any]:
+def most_callbacks(row: Row) -> str:
     """The most callbacks, if there are limits."""
     limits = inner(row, "limits")
     units = {"concurrency": "at once", "per_second": "a second", "burst": "in a burst"}
-    most = [
+    return ", ".join(
         f"{number(limits[name])} {unit}"
         for name, unit in units.items()
         if limits.get(name) is not None
-    ]
-    return {"callbacks": ", ".join(most)}
+    )
 
 
 def _groups(key: Row) -> str:

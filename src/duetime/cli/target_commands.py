@@ -16,7 +16,8 @@ from duetime.cli.show_targets import show_target, show_targets
 from duetime.client import Client
 from duetime.client.calls import Call
 from duetime.client.target_calls import pause_target, resume_target
-from duetime.client.target_types import Limits, Target
+from duetime.client.target_types import Target
+from duetime.client.tenancy_types import Limits
 from duetime.clock import SystemClock
 from duetime.errors import ConfigurationError
 
@@ -98,7 +99,16 @@ What is not named stays as it is.
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="TARGET", help="its host and port")
+    parser.add_argument("name", type=_target, metavar="TARGET", help="its host and port")
+
+
+def _target(text: str) -> str:
+    """What somebody calls a target; a URL could not be part of a path."""
+    if "/" in text:
+        raise argparse.ArgumentTypeError(
+            f"must be a host and port, such as api.example.com:443, and no URL: {text!r}"
+        )
+    return text
 
 
 def _add_pause(parser: argparse.ArgumentParser) -> None:

@@ -26,8 +26,9 @@ def watch_timer(client: Client, screen: Screen, id_: str, interval: str, *, as_j
     timer = client.get(id_)  # a first look that fails is told at once
     seen: object = None
     while True:
-        if (version := (timer.get("version"), timer.get("updated_at"), timer["status"])) != seen:
-            seen = version
+        version = timer.get("version"), timer.get("updated_at"), timer["status"]
+        if (state := (*version, timer.get("waiting_for"))) != seen:
+            seen = state
             if as_json:
                 screen.json(timer, on_one_line=True)
             else:
@@ -64,7 +65,9 @@ def _change(screen: Screen, timer: Timer) -> str:
         retry = retry_of(timer, now)
         due = f"due {relative(timer.get('execute_at'), now)}"
         text += f"  attempt {retry}" if retry else f"  {due}"
-    if error := timer.get("last_error"):
+    if reason := timer.get("waiting_for"):
+        text += f"  {printable(reason)}"
+    elif error := timer.get("last_error"):
         text += f"  {printable(error)}"
     return text
 

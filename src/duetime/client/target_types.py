@@ -2,13 +2,7 @@
 
 from typing import Literal, Required, TypedDict
 
-
-class Limits(TypedDict, total=False):
-    """The most callbacks in the whole cluster; None: no limit."""
-
-    concurrency: int | None
-    per_second: float | None
-    burst: int | None
+from duetime.client.tenancy_types import Limits
 
 
 class TargetChange(TypedDict, total=False):

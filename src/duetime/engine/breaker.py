@@ -163,7 +163,9 @@ class Breakers:
 
     def reset(self, name: str) -> None:
         """Forget all that was wrong with a receiver: somebody has said that it is well."""
-        self.failing.pop(name, None)
+        breaker = self.failing.pop(name, None)
+        if breaker is not None and breaker.since is not None and breaker.length:
+            log.info("%s is sent to again: it was resumed by hand", _told(name))
         self._answered[name] = self._clock.monotonic()
         _make_room(self._answered)
 
@@ -254,7 +256,7 @@ class Breakers:
 
     def _open(self, name: str, breaker: Breaker, asked_until: float) -> None:
         now = self._clock.monotonic()
-        is_first, has_asked = breaker.since is None, asked_until > -math.inf
+        was_told, has_asked = breaker.length > 0, asked_until > -math.inf
         breaker.since = now if breaker.since is None else breaker.since
         breaker.opened_at = now
         breaker.probe = None
@@ -262,11 +264,10 @@ class Breakers:
         if not has_asked:
             breaker.length = min(max(2 * breaker.length, FIRST_PAUSE), self._longest_pause)
             breaker.until = now + breaker.length * (1 - JITTER * self._luck())
-        if is_first:  # one that asks for it does so often, and is well
-            log.log(
-                logging.DEBUG if has_asked else logging.WARNING,
+        if not has_asked and not was_told:  # one that asks for it does so often, and is well
+            log.warning(
                 "%s keeps failing (%s): nothing is sent to it until one callback has tried it",
-                name,
+                _told(name),
                 breaker.error,
             )
 
@@ -278,7 +279,7 @@ class Breakers:
         self._recovered[name] = now
         _make_room(self._recovered)
         if breaker.length:  # it was told that it failed
-            log.info("%s is well again after %.1f s", name, now - breaker.since)
+            log.info("%s is well again after %.1f s", _told(name), now - breaker.since)
         return True
 
     def _asked_until(self, outcome: Outcome) -> float:
@@ -294,6 +295,12 @@ def _is_bad(outcome: Outcome) -> bool:
     if outcome.status_code is None:
         return outcome.retryable and outcome.kind in _FAILED
     return outcome.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR or outcome.status_code in _BUSY
+
+
+def _told(name: str) -> str:
+    """A receiver as the log calls it; whose it is stands first in its name."""
+    tenant, _, target = name.partition(" ")
+    return f"the target {target} of the tenant {tenant}"
 
 
 def _millis(seconds: float) -> Millis:

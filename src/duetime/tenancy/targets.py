@@ -13,13 +13,12 @@ from duetime.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from duetime.requests import to_millis, to_time
 from duetime.stores import Store
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.limits import BOUNDLESS, Limits
+from duetime.tenancy.limit_settings import changed_limits
 from duetime.tenancy.newcomers import Newcomers
 from duetime.tenancy.obedience import Watch
 from duetime.tenancy.requests import (
     LONGEST_TARGET,
     TARGET_NAME,
-    LimitsBody,
     PauseTarget,
     PutTarget,
 )
@@ -75,7 +74,7 @@ class Targets:
     async def put(self, caller: Caller, text: str, body: PutTarget) -> TargetStatus:
         """Set the limits of a target."""
         old, kept = await self._document(caller, text)
-        limits = old.limits if body.limits is UNSET else _changed(old.limits, body.limits)
+        limits = old.limits if body.limits is UNSET else changed_limits(old.limits, body.limits)
         new = replace(old, limits=limits, updated_at=self._clock.now())
         await self._put(caller, kept, new)
         await self._note(caller, "target.update", new)
@@ -226,14 +225,6 @@ def _check(caller: Caller) -> None:
 
 def _unpaused(target: Target) -> Target:
     return replace(target, paused_at=None, paused_until=None, paused_by=None, reason=None)
-
-
-def _changed(old: Limits, body: LimitsBody | None) -> Limits:
-    """Limits with what a body changes of them; None: there are none any more."""
-    if body is None:
-        return BOUNDLESS
-    given = {name: getattr(body, name) for name in body.__struct_fields__}
-    return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
 
 
 def _has_changed() -> Conflict:

@@ -53,6 +53,9 @@ class GroupTerms:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
             kept = self._kept[place] = self._make(*place)
+        if timer.spec.tells_of is not None:
+            # It goes to whoever is told of failures, who owes nobody what its group's receivers do.
+            return kept.terms._replace(check=None)
         return kept.terms
 
     def _make(self, tenant: str, group: str) -> _Kept:

@@ -1,6 +1,7 @@
 """The wallet: credentials as callbacks show them, opened once and kept until they change."""
 
 import base64
+import logging
 from hashlib import sha256
 from typing import Any
 
@@ -13,6 +14,8 @@ from duetime.tenancy.credential import Credential, name_of
 from duetime.tenancy.rules import Kept, Rules
 from duetime.timer import HttpCallback, Timer
 from duetime.vault import CannotOpen, Vault
+
+_log = logging.getLogger("duetime.secrets")
 
 
 class Wallet:
@@ -47,6 +50,13 @@ class Wallet:
         try:
             secret = self._vault.open(credential.sealed, credential.purpose)
         except CannotOpen as error:
+            # Once for each version of it, for whoever can put the key back.
+            _log.error(
+                "%s: the credential '%s' cannot be opened: %s; callbacks that name it are not sent",
+                credential.tenant,
+                credential.name,
+                error,
+            )
             # Another node may have the key for it.
             return Refusal(f"cannot be opened: {error}", retryable=True)
         hosts = Hosts(credential.hosts, over_http=credential.allow_http)
