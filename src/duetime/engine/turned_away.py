@@ -4,7 +4,7 @@ They are remembered by a line each, so that they are not read again and again me
 called back, in turn, when the queue has room.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from duetime.stores import Waking
 from duetime.timer import Timer
@@ -36,7 +36,7 @@ class TurnedAway:
         return len(self._versions)
 
     @property
-    def names(self) -> Iterable[str]:
+    def names(self) -> Collection[str]:
         """Who has turned some away, and may have some left."""
         return self._crowds
 
