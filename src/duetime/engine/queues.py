@@ -41,10 +41,10 @@ class Queues:
         """Let a timer wait; False if it does already, or was turned away."""
         if self.versions.get(timer.id, 0) >= timer.version:
             return False
-        self.away.has_come(lane.name, timer.id)
+        was_called = self.away.has_come(lane.name, timer.id)
         self.deadlines.add(lane.name, timer)
         self.first(lane)
-        if not self._has_room_in(lane):
+        if not self._has_room_in(lane) or not (was_called or self._is_its_turn(lane)):
             self.away.add(lane.name, timer)
             return False
         lane.waiting.append(timer)
@@ -121,6 +121,15 @@ class Queues:
         if self.weight >= MOST_BYTES_WAITING or lane.weight >= _most_bytes_for_one():
             return False
         return len(self.versions) < self.shared or len(lane.waiting) < self.sure
+
+    def _is_its_turn(self, lane: Lane) -> bool:
+        """Tell whether whoever comes to a lane may wait in it before those that were turned away.
+
+        Where there are limits a queue may be long for ever, and these would never be called back.
+        Elsewhere it would cost reading them twice, and they are at their receiver in moments.
+        """
+        is_long = lane.is_throttled and len(lane.waiting) >= self.sure // 2
+        return not is_long or not self.away.is_any(lane.name)
 
     def _is_half_empty(self, lane: Lane) -> bool:
         """Tell whether a queue could do with more."""
