@@ -171,7 +171,10 @@ def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
     An attempt that was never sent was none: its number is used again.
     """
     check("release", timer)
-    claimed_at = timer.progress.claimed_at
+    progress = timer.progress
+    claimed_at, first_attempt_at = progress.claimed_at, progress.first_attempt_at
+    if not was_sent and first_attempt_at == claimed_at:
+        first_attempt_at = None  # from which max_duration counts
     return _changed(
         timer,
         now,
@@ -179,8 +182,9 @@ def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
         # It was due then, and still is: it has not fallen due meanwhile.
         wake_at=now if claimed_at is None else min(claimed_at, now),
         progress=_with(
-            timer.progress,
-            attempt=timer.progress.attempt - (not was_sent),
+            progress,
+            attempt=progress.attempt - (not was_sent),
+            first_attempt_at=first_attempt_at,
             claimed_by=None,
             claimed_at=None,
         ),

@@ -14,6 +14,7 @@ from duetime.testing import FakeClock
 from duetime.timer import Status
 from tests.bulk.desk import Crash, CrashingStore, Desk, counts, put_timers, stored, under_way
 from tests.bulk.paused_group import MINUTE, TIMERS, PausedGroup
+from tests.factories import insert, make_spec, make_timer
 
 
 @pytest.mark.parametrize("rule", ["all", "latest", "none"])
@@ -30,6 +31,25 @@ async def test_rules(store, clock: FakeClock, rule: str):
     assert (after.is_paused, after.resuming) == (False, None)
     skipped = [t for t in await stored(store, group.caught) if t.status is Status.CANCELED]
     assert {t.progress.last_error for t in skipped} <= {"its group was paused when it was due"}
+
+
+@pytest.mark.parametrize("is_asleep", [True, False])
+@pytest.mark.parametrize("rule", ["latest", "none"])
+async def test_a_story_is_told_whatever_the_rule(store, clock: FakeClock, rule, is_asleep):
+    """It is neither canceled, nor the one that was due last."""
+    group = await PausedGroup(store, clock, rule).make()
+    due = group.paused_at + 30 * MINUTE + TIMERS * MINUTE
+    story = make_timer(group="g", execute_at=due, spec=make_spec(tells_of=group.early.id))
+    await insert(store, story)
+    if is_asleep:
+        await group.hold(story)
+    resumed = await group.desk.service.resume_group(OPERATOR, "g")
+    if not is_asleep:
+        assert not resumed.holds(story)
+    await group.desk.work()
+    assert await group.outcome() == group.expected()
+    [told] = await stored(store, [story])
+    assert (told.status, told.wake_at) == (Status.PENDING, due)
 
 
 @pytest.mark.promise("bulk-counts")

@@ -105,6 +105,44 @@ async def test_the_dispatcher_wakes_for_the_probe(node, clock):
     assert node.sent == [(timer.id, 1)]
 
 
+@pytest.mark.parametrize("end", ["canceled", "too late"])
+async def test_those_that_ended_as_they_waited_do_not_delay_the_probe(node, clock, end):
+    """They are not tried one by one, each with a write that is lost."""
+    await fail(node)
+    gone = [await node.create(deadline="2s") for _ in range(50)]
+    await node.turn()
+    for timer in gone if end == "canceled" else ():
+        await node.service.cancel(OPERATOR, timer.id)
+    clock.advance(2_500)
+    for _ in range(2):
+        await node.turn()
+    ended = Status.CANCELED if end == "canceled" else Status.FAILED
+    assert {(await node.get(timer)).status for timer in gone} == {ended}
+    timer = await node.create()
+    await node.turn()
+    clock.advance(2_500)
+    node.store.calls.clear()
+    await node.dispatch()
+    assert node.sent == [(timer.id, 1)]
+    assert node.store.calls.count("apply") == 1
+
+
+async def test_a_node_is_not_behind_with_what_waits_for_a_probe(node, clock):
+    """Neither before the probe is sent, nor as long as nobody knows what comes of it."""
+    await fail(node)
+    for _ in range(5):
+        await node.create()
+    await node.turn()
+    clock.advance(5_000)
+    assert node.engine.status().behind_ms == 0
+    node.sender.hold = asyncio.Event()
+    await node.turn()
+    assert len(node.sent) == 1
+    assert node.engine.status().behind_ms == 0
+    node.sender.hold.set()
+    await settle()
+
+
 async def test_those_that_hang_do_not_keep_the_probe_from_starting(node, clock):
     """They were under way when it was shut, and may be so for minutes."""
     hanging: list[asyncio.Event] = []

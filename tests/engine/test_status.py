@@ -19,6 +19,23 @@ async def test_behind_is_how_late_the_oldest_unstarted_timer_is(node, clock):
     assert node.engine.status().behind_ms == 0
 
 
+async def test_a_timer_that_ended_as_it_waited_is_not_late(node, clock):
+    """Its receiver hangs, and its deadline has passed."""
+    await node.engine.members.step()
+    node.sender.hold = asyncio.Event()
+    for _ in range(20):
+        await node.create(deadline="2s")
+    await node.turn()
+    clock.advance(8_000)
+    await node.engine.members.step()
+    assert node.engine.status().behind_ms == 8_000
+    for _ in range(2):
+        await node.turn()
+    assert node.engine.status().behind_ms == 0
+    node.sender.hold.set()
+    await settle()
+
+
 async def test_an_engine_whose_parts_stand_still_is_not_alive(node, clock):
     """Liveness is about passes made, not about the process being there."""
     engine = asyncio.create_task(node.engine.run())

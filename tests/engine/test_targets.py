@@ -1,10 +1,15 @@
 """How many attempts may be under way to each receiver, and whose turn is next."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from duetime.engine import places, queues
 from duetime.engine.places import FIRST_PLACES, LEAST_PLACES
 from duetime.engine.targets import MOST_REMEMBERED, Targets
+from duetime.engine.throttles import Throttles
+from duetime.tenancy.limits import Limits
+from duetime.testing import FakeClock
 from duetime.timer import Kind
 from tests.engine.crowds import heavy, make_targets
 from tests.factories import make_timer
@@ -119,3 +124,26 @@ def test_what_says_nothing_of_a_receivers_speed(kind):
     for _ in range(count):
         targets.end("a", make_timer(), kind)
     assert places_of(targets, "a") == count
+
+
+def test_those_that_did_not_fit_into_a_limited_queue_are_not_overtaken_for_ever():
+    """As many come as the limit allows to leave, and few of them pass by those that were first."""
+    clock, name = FakeClock(), "default a"
+    limits = {name: Limits(per_second=1, burst=1)}
+    rules = SimpleNamespace(bounded=limits, paused={}, is_shared=False)
+    throttles = Throttles("n", clock, rules)
+    targets = Targets(per_target=9, total=9, throttles=throttles, queue=10, shared=20)
+    throttles.have_changed()
+    timers = {timer.id: timer for timer in (make_timer() for _ in range(100))}
+    coming, gone = iter(timers.values()), []
+    for _ in range(40):
+        targets.begin(name, next(coming), may_start=False)
+    for _ in range(60):
+        clock.advance(1_000)
+        for _, timer in targets.next_waiting(9):
+            targets.end(name, timer, Kind.OK)
+            gone.append(timer.id)
+        targets.begin(name, next(coming), may_start=False)
+        for line in targets.recalled():
+            targets.begin(name, timers[line.id], may_start=False)
+    assert set(list(timers)[:40]) <= set(gone[:50])

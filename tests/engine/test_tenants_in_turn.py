@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from duetime.engine import column, turned_away
+from duetime.engine.agenda import Agenda
 from duetime.engine.column import Column
 from duetime.requests import CreateTimer
 from duetime.stores import Insert
@@ -145,6 +146,22 @@ async def test_ten_are_noticed_beside_thousands_that_come_up(node, clock, tenant
         await node.turn()
         clock.advance(10)
     assert len(node.sent) == 1_510
+
+
+@pytest.mark.parametrize("full", ["what comes up", "what is late"])
+def test_a_full_column_does_not_hold_up_what_did_not_fit_into_the_other(cramped, full):
+    """A tenant with always much to come is not late for ever with what it had to put off."""
+    agenda = Agenda(lambda: True)
+    times = [NOW, NOW - 60_000] if full == "what comes up" else [NOW - 60_000, NOW]
+    for _ in range(column.CAPACITY // 2):
+        assert agenda.put(make_timer(wake_at=times[0]), NOW)
+    while agenda.leaves_room(timer := make_timer(wake_at=times[1]), NOW):
+        agenda.put(timer, NOW)
+    agenda.call_back()
+    assert agenda.recalled() == []
+    agenda.drop(lambda timer: timer.wake_at == times[1])
+    agenda.call_back()
+    assert [line.id for line in agenda.recalled()] == [timer.id]
 
 
 async def test_a_tenant_whose_receivers_hang_leaves_places_to_others(clock):

@@ -182,7 +182,9 @@ def test_claim():
     again = model.claim(model.release(timer, LATER, was_sent=True), "m", LATER, 10_000)
     assert (again.progress.attempt, again.progress.first_attempt_at) == (2, NOW)
     unsent = model.claim(model.release(timer, LATER, was_sent=False), "m", LATER, 10_000)
-    assert unsent.progress.attempt == 1
+    assert (unsent.progress.attempt, unsent.progress.first_attempt_at) == (1, LATER)
+    later = model.claim(model.release(again, LATER, was_sent=False), "m", LATER + 1, 10_000)
+    assert (later.progress.attempt, later.progress.first_attempt_at) == (2, NOW)
 
 
 def test_renewal_is_no_change_of_the_timer():

@@ -167,6 +167,7 @@ class Engine:
             members=self.members,
             herald=self.herald,
             reader=self.reader,
+            targets=self.targets,
             wake=self._dispatching.wake,
         )
         self.heir = Heir(

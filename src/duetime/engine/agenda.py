@@ -14,7 +14,7 @@ is not read again and again, and the reader comes across what others have behind
 """
 
 from collections.abc import Callable, Iterable
-from itertools import count
+from itertools import count, product
 
 from duetime.clock import Millis
 from duetime.engine.column import Column
@@ -81,18 +81,18 @@ class Agenda:
         column = self._column(timer.wake_at or now, now)
         if column.has_room_beside_others(timer.tenant, timer.weight):
             return True
-        self._away.add(timer.tenant, timer)
+        self._away.add(self._crowd(timer.tenant, column), timer)
         return False
 
     def call_back(self, tenants: Iterable[str] | None = None) -> None:
         """Let some of those come again that had to leave room to others, if there is room now."""
-        for tenant in list(self._away.names if tenants is None else tenants):
-            if self._away.is_any(tenant) and all(
-                column.has_room_beside_others(tenant, 0, part=2)
-                for column in (self._in_time, self._backlog)
-            ):
-                is_empty = self._in_time.is_empty_of(tenant) and self._backlog.is_empty_of(tenant)
-                self._away.call(tenant, MOST_CALLED, BYTES_CALLED, is_queue_empty=is_empty)
+        if tenants is None:
+            tenants = {crowd.partition(" ")[0] for crowd in self._away.names}
+        for tenant, column in product(tenants, (self._in_time, self._backlog)):
+            crowd = self._crowd(tenant, column)
+            if self._away.is_any(crowd) and column.has_room_beside_others(tenant, 0, part=2):
+                is_empty = column.is_empty_of(tenant)
+                self._away.call(crowd, MOST_CALLED, BYTES_CALLED, is_queue_empty=is_empty)
 
     @property
     def has_recalled(self) -> bool:
@@ -113,7 +113,8 @@ class Agenda:
         if timer.wake_at is None or self._versions.get(timer.id, 0) >= timer.version:
             return False
         self._versions[timer.id] = timer.version
-        self._away.has_come(timer.tenant, timer.id)
+        for column in (self._in_time, self._backlog) if self._away.names else ():
+            self._away.has_come(self._crowd(timer.tenant, column), timer.id)
         self._column(timer.wake_at, now).push(timer.wake_at, next(self._sequence), timer)
         return True
 
@@ -148,6 +149,10 @@ class Agenda:
     def next_in_time(self) -> Millis | None:
         """When the next timer is due that was not late already when it was found."""
         return self._in_time.next_at
+
+    def _crowd(self, tenant: str, column: Column) -> str:
+        """What those of a tenant are called who did not fit into a column; it has no space."""
+        return f"{tenant} late" if column is self._backlog else f"{tenant} in time"
 
     def _column(self, wake_at: Millis, now: Millis) -> Column:
         return self._backlog if wake_at < now - LATE else self._in_time

@@ -117,6 +117,10 @@ class Breakers:
         is_over = breaker is None or self._clock.monotonic() + INSTANT >= breaker.probe_at
         return None if breaker is None or is_over else breaker.probe_at
 
+    def is_shut(self, name: str) -> bool:
+        """Tell whether a receiver keeps failing, be it that it may be tried now."""
+        return self._shut(name) is not None
+
     def is_probed(self, name: str) -> bool:
         """Tell whether one attempt is let through, to see whether a receiver is well again."""
         breaker = self._shut(name)

@@ -53,6 +53,12 @@ class Gates:
             return False
         return self._pause(name) is not None or self.breakers.opens_at(name) is not None
 
+    def are_before(self, name: str) -> bool:
+        """Tell whether a receiver is shut, or just one callback tries it."""
+        if self._are_open():
+            return False
+        return self._pause(name) is not None or self.breakers.is_shut(name)
+
     def is_probed(self, name: str) -> bool:
         """Tell whether a receiver is tried just now, to see whether it is well again."""
         return bool(self.breakers.failing) and self.breakers.is_probed(name)

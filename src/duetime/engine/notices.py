@@ -11,6 +11,7 @@ from duetime.engine.agenda import Agenda
 from duetime.engine.herald import Herald
 from duetime.engine.members import Members
 from duetime.engine.reader import Reader
+from duetime.engine.targets import Targets
 from duetime.stores import Waking
 from duetime.timer import Timer
 
@@ -29,6 +30,7 @@ class Notices:
         members: Members,
         herald: Herald,
         reader: Reader,
+        targets: Targets,
         wake: Callable[[], None],
     ) -> None:
         self._clock = clock
@@ -36,12 +38,14 @@ class Notices:
         self._members = members
         self._herald = herald
         self._reader = reader
+        self._targets = targets
         self._wake = wake
         self.is_starting = True  # timers that are due; False at the end of a stop
 
     def notice(self, timer: Timer) -> None:
         """Take note of a timer; what was noted of it before is out of date."""
         now = self._clock.now()
+        self._targets.queues.forget_older(timer.id, timer.version)
         if self._is_left_to_others(timer, now):
             self._agenda.forget(timer.id)
             if timer.wake_at is not None and self._reader.is_near(timer.wake_at):

@@ -33,13 +33,18 @@ class Queues:
         """Tell whether a timer stands in a queue here as it is now, or newer; or did not fit in."""
         return self.versions.get(id_, 0) >= version or self.away.knows(id_, version)
 
+    def has(self, timer: Timer) -> bool:
+        """Tell whether a timer stands in a queue here in this very version."""
+        return self.versions.get(timer.id) == timer.version
+
     def add(self, lane: Lane, timer: Timer) -> bool:
         """Let a timer wait; False if it does already, or was turned away."""
         if self.versions.get(timer.id, 0) >= timer.version:
             return False
-        self.away.has_come(lane.name, timer.id)
+        was_called = self.away.has_come(lane.name, timer.id)
         self.deadlines.add(lane.name, timer)
-        if not self._has_room_in(lane):
+        self.first(lane)
+        if not self._has_room_in(lane) or not (was_called or self._is_its_turn(lane)):
             self.away.add(lane.name, timer)
             return False
         lane.waiting.append(timer)
@@ -51,16 +56,29 @@ class Queues:
     def recall_late(self, now: Millis) -> None:
         """Let those come again whose deadline has passed as they waited: they can be ended."""
         for name, line in self.deadlines.passed(now):
-            # One that waits in a queue stays there; what it was is found to have changed.
-            self.versions.pop(line.id, None)
+            self.forget_older(line.id, line.version + 1)
             self.away.let_come(name, line)
+
+    def forget_older(self, id_: str, version: int) -> None:
+        """Take note that a timer is of this version by now; what it was does not wait any more."""
+        if self.versions.get(id_, version) < version:
+            del self.versions[id_]  # it stands in its lane until it comes up
+
+    def first(self, lane: Lane) -> Timer | None:
+        """The first one of a lane, without those before it that have changed since they came.
+
+        The last one stays, whatever it is: who has a place for it closes the lane in the end.
+        """
+        waiting = lane.waiting
+        while len(waiting) > 1 and not self.has(waiting[0]):
+            self._pop(lane)
+        return waiting[0] if waiting else None
 
     def take(self, lane: Lane) -> Timer:
         """Take the first one of a lane."""
-        timer = lane.waiting.popleft()
-        self.weight -= timer.weight
-        lane.weight -= timer.weight
-        if self.versions.get(timer.id) == timer.version:
+        self.first(lane)
+        timer = self._pop(lane)
+        if self.has(timer):
             del self.versions[timer.id]
         return timer
 
@@ -87,6 +105,12 @@ class Queues:
         """Tell whether a timer waits here, or was turned away, in this very version."""
         return self.versions.get(id_) == version or self.away.version(id_) == version
 
+    def _pop(self, lane: Lane) -> Timer:
+        timer = lane.waiting.popleft()
+        self.weight -= timer.weight
+        lane.weight -= timer.weight
+        return timer
+
     def _has_room_in(self, lane: Lane) -> bool:
         """Tell whether one more may wait: few in each lane for sure, more while all have room.
 
@@ -97,6 +121,15 @@ class Queues:
         if self.weight >= MOST_BYTES_WAITING or lane.weight >= _most_bytes_for_one():
             return False
         return len(self.versions) < self.shared or len(lane.waiting) < self.sure
+
+    def _is_its_turn(self, lane: Lane) -> bool:
+        """Tell whether whoever comes to a lane may wait in it before those that were turned away.
+
+        Where there are limits a queue may be long for ever, and these would never be called back.
+        Elsewhere it would cost reading them twice, and they are at their receiver in moments.
+        """
+        is_long = lane.is_throttled and len(lane.waiting) >= self.sure // 2
+        return not is_long or not self.away.is_any(lane.name)
 
     def _is_half_empty(self, lane: Lane) -> bool:
         """Tell whether a queue could do with more."""

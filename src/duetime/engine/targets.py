@@ -159,11 +159,12 @@ class Targets:
     def oldest_waiting(self) -> Millis | None:
         """When the timer was due that has waited longest, but for what limits and gates hold."""
         heads = (
-            lane.waiting[0].wake_at
+            self.queues.first(lane)
             for lane in self._lanes()
-            if lane.waiting and not lane.is_throttled and not self._gates.is_shut(lane.target.name)
+            if not lane.is_throttled and not self._gates.are_before(lane.target.name)
         )
-        return min((at for at in heads if at is not None), default=None)
+        times = (head.wake_at for head in heads if head is not None and self.queues.has(head))
+        return min((at for at in times if at is not None), default=None)
 
     def has_serveable(self) -> bool:
         """Tell whether somebody waits who could be served."""

@@ -4,7 +4,7 @@ They are remembered by a line each, so that they are not read again and again me
 called back, in turn, when the queue has room.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from duetime.stores import Waking
 from duetime.timer import Timer
@@ -36,7 +36,7 @@ class TurnedAway:
         return len(self._versions)
 
     @property
-    def names(self) -> Iterable[str]:
+    def names(self) -> Collection[str]:
         """Who has turned some away, and may have some left."""
         return self._crowds
 
@@ -59,10 +59,13 @@ class TurnedAway:
             crowd = self._crowds[name] = _Crowd()
         crowd.lines[timer.id] = Waking.of(timer)
 
-    def has_come(self, name: str, id_: str) -> None:
-        """Take note that a timer, which may have been called, is here."""
-        if crowd := self._crowds.get(name):
-            crowd.called.discard(id_)
+    def has_come(self, name: str, id_: str) -> bool:
+        """Take note that a timer is here; tells whether it was called."""
+        crowd = self._crowds.get(name)
+        if crowd is None or id_ not in crowd.called:
+            return False
+        crowd.called.discard(id_)
+        return True
 
     def is_any(self, name: str) -> bool:
         """Tell whether some were turned away by this receiver."""

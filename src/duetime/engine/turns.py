@@ -124,6 +124,8 @@ class Turns:
         for _ in range(count):
             if self._places.free <= 0:
                 return True  # large ones have filled the node before their number did
+            if not lane.waiting:
+                break  # some of them had changed as they waited
             timer = self._queues.take(lane)
             self._places.occupy(lane, timer)
             begun.append((target.name, timer))

@@ -73,9 +73,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def caught(self, timer: Timer) -> bool:
         """Tell whether a timer fell due while the group was paused, or still is.
 
-        One that is executing has been started, be it by a node that is gone.
+        One that is executing has been started, be it by a node that is gone. And one that tells of
+        a failure waits as they all do, but is nothing that the group's rule could drop.
         """
-        if timer.status is Status.EXECUTING:
+        if timer.status is Status.EXECUTING or timer.spec.tells_of is not None:
             return False
         due_at = timer.wake_at if timer.progress.held_since is None else timer.progress.held_since
         if due_at is None or self.paused_at is None or due_at < self.paused_at:
