@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# One more than the cores of a small machine, because tests wait for servers now and then.
-TESTERS ?= 3
+# Twice the cores of a small machine, because tests wait for servers and for each other.
+TESTERS ?= 4
 # Modules are compiled once, whatever the environment says: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -3,7 +3,7 @@
 import json
 
 from bench.sink import _SAID
-from bench.trials.everything_on import GROUP, KINDS
+from bench.trials.everything_on import CHECKED, KINDS
 from duetime.delivery.schema import compiled
 from duetime.delivery.signing import parse_secret
 
@@ -12,7 +12,7 @@ def test_what_the_sink_says_is_kept_and_matches():
     """Else the trial would measure failures."""
     head, _, body = _SAID.partition(b"\r\n\r\n")
     assert f"content-length: {len(body)}".encode() in head
-    assert compiled(json.dumps(GROUP["response_schema"]))(body) is None
+    assert compiled(json.dumps(CHECKED["response_schema"]))(body) is None
     for kind in KINDS.values():
         for name in kind.group.get("response_headers", ()):
             assert f"\r\n{name}: ".encode() in head

@@ -74,6 +74,7 @@ async def test_a_hanging_receivers_backlog_does_not_fill_the_memory(store, clock
     assert node.sent == [(late.id, 1)]
 
 
+@pytest.mark.slow
 async def test_a_backlog_that_was_turned_away_is_not_read_again(store, clock):
     """While their receiver is crowded, its timers cost a line of the index each, and no more."""
     node = Node(store, clock)

@@ -166,6 +166,7 @@ async def test_what_is_created_on_a_leaving_node_is_started_by_the_others(clock)
 
 
 @pytest.mark.promise("clean-stop")
+@pytest.mark.slow
 async def test_a_rolling_restart_under_load_makes_no_timer_late(clock):
     """Each node in turn is replaced by a new one, while timers are created on the others."""
     cluster = Cluster(clock, FlakyStore)

@@ -239,6 +239,7 @@ async def test_who_waits_for_limits_does_not_make_a_node_late(node, clock):
     assert node.engine.status().behind_ms == 0
 
 
+@pytest.mark.slow
 async def test_a_limited_backlog_waits_in_bounded_memory(node, clock):
     """What does not fit into its queue is a row again, and nothing is written for waiting."""
     node.engine.targets.queues.shared = 0

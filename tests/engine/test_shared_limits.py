@@ -63,6 +63,7 @@ async def backlog(cluster, count, **fields):
     await cluster.run(4)
 
 
+@pytest.mark.slow
 async def test_three_nodes_together_keep_a_rate(cluster):
     """No more than the burst and what comes in time, and hardly less while there is enough."""
     await limit_group(cluster.nodes[0], per_second=20, burst=20)
@@ -76,6 +77,7 @@ async def test_three_nodes_together_keep_a_rate(cluster):
     assert sum(begun[1:]) <= 300 * 1.02
 
 
+@pytest.mark.slow
 async def test_a_node_that_has_all_there_is_gets_nearly_all_of_the_rate(cluster):
     """Shares go by demand: a small part is kept for those who may have something soon."""
     await limit_group(cluster.nodes[0], "one", per_second=20, burst=10)
@@ -122,6 +124,7 @@ async def test_with_fewer_places_than_nodes_each_has_one(cluster):
     assert len(cluster.watched.at) == 60
 
 
+@pytest.mark.slow
 async def test_a_node_that_comes_or_goes_costs_no_more_than_a_burst(cluster):
     """Its share goes to the others when they have seen it die, and comes back when it does."""
     await limit_group(cluster.nodes[0], per_second=20, burst=20)

@@ -106,6 +106,7 @@ async def come_together(order):
     return running.result(), copying.result(), left
 
 
+@pytest.mark.slow
 async def test_in_whatever_order_they_ask():
     """Never both; who is in finds nothing of the one that is not, nor does who comes next."""
     outcomes = Counter()

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -126,6 +127,7 @@ async def pages(store: MemoryStore, wanted: Filter, part: Part) -> list[Timer]:
     st.booleans(),
     st.integers(1, 6),
 )
+@pytest.mark.slow
 def test_page_by_page(made, wanted, sort, descending, limit):
     """Every timer that is wanted is found once, in order, and no other."""
 

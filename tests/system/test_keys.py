@@ -107,9 +107,9 @@ def misused(route: str, key: str, names: dict[str, str]) -> Iterator[tuple[str, 
         for wrong in ({key: 1}, [key], key, {"name": {key: key}}, {"role": key, "action": key}):
             yield right, wrong, {}
         yield right, f'{{"name": "{key}'.encode(), {}
-    # Whoever calls a group or a timer by their key, has called it so.
+    # Whoever calls a group, a timer or a target by their key, has called it so.
     for name in names if method != "PUT" else ():
-        if f"{{{name}}}" in path:
+        if f"{{{name}}}" in path and name != "target":
             yield path.format_map({**names, name: key}), body, {}
 
 
