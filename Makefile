@@ -33,7 +33,7 @@ test-cluster: servers ## Every fault of nodes and databases on every engine, ten
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not server" $(ARGS)
+	$(BIN)/pytest -n $(TESTERS) --dist worksteal -m "not slow and not server" $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/developing ## Lint, strict types, import rules
