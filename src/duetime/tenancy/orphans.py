@@ -1,4 +1,4 @@
-"""Orphans: signing secrets whose group or tenant is gone.
+"""Orphans: signing secrets whose group is gone.
 
 From the moment that a group is gone nothing is signed with its secrets, also not by a group that
 gets its name (``signing_secret.by_owner``). Here they are taken away, so that they fill no memory.
@@ -21,13 +21,6 @@ async def forget_group(rules: Rules, group: Group) -> None:
             if kept.document.owner == (group.tenant, group.name)
             and kept.document.group_since == since
         ],
-    )
-
-
-async def forget_tenant(rules: Rules, tenant: str) -> None:
-    """Take away all secrets of a tenant that is gone."""
-    await _take_away(
-        rules, [kept for kept in rules.signing_secrets.all() if kept.document.tenant == tenant]
     )
 
 

@@ -1,6 +1,7 @@
 """What can be done with tenants: all of it by the operator."""
 
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -13,18 +14,19 @@ from duetime.stores import Store
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.credential import Credential
-from duetime.tenancy.group import Group
 from duetime.tenancy.limit_settings import changed_limits
 from duetime.tenancy.limits import BOUNDLESS, Limits
 from duetime.tenancy.obedience import Watch
-from duetime.tenancy.orphans import forget_tenant
 from duetime.tenancy.quotas import UNLIMITED, Quotas
 from duetime.tenancy.requests import CreateTenant, QuotasBody, UpdateTenant
-from duetime.tenancy.rules import Kept, Rules
+from duetime.tenancy.rules import Kept, Rules, Shelf
+from duetime.tenancy.signing_secret import SigningSecret
 from duetime.tenancy.target import Target
 from duetime.tenancy.tenant import Tenant
 from duetime.tenancy.uses import Uses
 from duetime.timer import DEFAULT_TENANT, FINISHED
+
+OwnedT = TypeVar("OwnedT", ApiKey, Target, SigningSecret, Credential)
 
 
 class Tenants:
@@ -153,29 +155,25 @@ class Tenants:
     async def _tidy(self, name: str, tenant: Tenant) -> None:
         """Take away the keys, secrets, credentials, groups and targets of a tenant that is gone."""
         rules = self._rules
-        await rules.put_all(
-            rules.keys,
-            [(kept.record.name, kept, None) for kept in rules.keys.all() if _is_of(name, kept)],
-        )
+        await self._take_away(rules.keys, name)
         await self._uses.forget_tenant(name)
-        await forget_tenant(rules, name)
-        shelf = rules.credentials
-        await rules.put_all(
-            shelf, [(kept.record.name, kept, None) for kept in shelf.all() if _is_of(name, kept)]
-        )
+        await self._take_away(rules.signing_secrets, name)
+        await self._take_away(rules.credentials, name)
         now = tenant.deleted_at
         await rules.put_all(
             rules.groups,
             [
                 (kept.record.name, kept, replace(kept.document, deleted_at=now, updated_at=now))
                 for kept in rules.groups.all()
-                if _is_of(name, kept) and kept.document.deleted_at is None
+                if kept.document.tenant == name and kept.document.deleted_at is None
             ],
         )
-        await rules.put_all(
-            rules.targets,
-            [(kept.record.name, kept, None) for kept in rules.targets.all() if _is_of(name, kept)],
-        )
+        await self._take_away(rules.targets, name)
+
+    async def _take_away(self, shelf: Shelf[OwnedT], name: str) -> None:
+        """Take away all documents of a kind that were a tenant's."""
+        gone = [kept for kept in shelf.all() if kept.document.tenant == name]
+        await self._rules.put_all(shelf, [(kept.record.name, kept, None) for kept in gone])
 
     async def _check_empty(self, name: str) -> None:
         if name == DEFAULT_TENANT:
@@ -222,10 +220,6 @@ def changed_quotas(old: Quotas, body: QuotasBody | None) -> Quotas:
         return UNLIMITED
     given = {name: getattr(body, name) for name in body.__struct_fields__}
     return replace(old, **{name: each for name, each in given.items() if each is not UNSET})
-
-
-def _is_of(name: str, kept: Kept[ApiKey] | Kept[Group] | Kept[Target] | Kept[Credential]) -> bool:
-    return kept.document.tenant == name
 
 
 def _has_changed() -> Conflict:
