@@ -10,7 +10,7 @@ import uvloop
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
-from duetime.delivery.terms import Terms, the_same_for_all
+from duetime.delivery.terms import Terms, TermsOf
 from duetime.timer import USUAL_SIGNATURES, HttpCallback, Progress, Signature, Spec, Status, Timer
 from tests.delivery.receiver import Receiver
 
@@ -57,6 +57,11 @@ def make_timer(
 
 def mine() -> bool:
     return True
+
+
+def the_same_for_all(terms: Terms) -> TermsOf:
+    """The terms of an installation in which no group has its own."""
+    return lambda _timer: terms
 
 
 @pytest.fixture

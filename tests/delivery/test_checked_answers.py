@@ -6,9 +6,9 @@ import pytest
 
 from duetime.delivery.http import HttpSender
 from duetime.delivery.schema import compiled
-from duetime.delivery.terms import Terms, the_same_for_all
+from duetime.delivery.terms import Terms
 from duetime.timer import Kind, Outcome
-from tests.delivery.conftest import MakeSender, make_timer, mine
+from tests.delivery.conftest import MakeSender, make_timer, mine, the_same_for_all
 from tests.delivery.receiver import Receiver
 
 OK = {"type": "object", "required": ["ok"], "properties": {"ok": {"const": True}}}

@@ -9,10 +9,10 @@ from msgspec import UNSET, Raw, UnsetType
 from duetime import __version__, webhooks
 from duetime.delivery.http import HttpSender
 from duetime.delivery.signing import parse_secret, sign
-from duetime.delivery.terms import Terms, the_same_for_all
+from duetime.delivery.terms import Terms
 from duetime.testing import FakeClock
 from duetime.timer import Kind, Signature
-from tests.delivery.conftest import MakeSender, make_timer, mine
+from tests.delivery.conftest import MakeSender, make_timer, mine, the_same_for_all
 from tests.delivery.receiver import Receiver, Request
 
 ID = "0197734e-7000-7abc-8def-0123456789ab"

@@ -39,8 +39,3 @@ TermsOf: TypeAlias = Callable[[Timer], Terms]
 def no_terms(_timer: Timer) -> Terms:
     """The terms of groups of which nothing is known."""
     return NO_TERMS
-
-
-def the_same_for_all(terms: Terms) -> TermsOf:
-    """The terms of an installation in which no group has its own."""
-    return lambda _timer: terms
