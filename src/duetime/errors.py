@@ -13,6 +13,10 @@
     ├── ConfigurationError        a setting is missing or wrong; the message says what to set
     ├── InUse                     somebody works with the database that must not meanwhile
     ├── CallerGone                the caller hung up: nobody waits for an answer
+    ├── NatsError                 NATS could not do what was asked
+    │   ├── NatsUnavailable       there is no connection, it was lost, or the answer took too long
+    │   ├── NoResponders          nobody listens on that subject
+    │   └── JetStreamError        JetStream refused; it says why, and by which code
     └── StoreError                the store could not do what was asked
         ├── StoreUnavailable      it did not answer: a write may or may not have landed
         │   └── Unanswered        it still may: the write is under way
@@ -105,6 +109,26 @@ class InUse(DuetimeError):
 
 class CallerGone(DuetimeError):
     """The caller hung up: nobody waits for an answer."""
+
+
+class NatsError(DuetimeError):
+    """NATS could not do what was asked."""
+
+
+class NatsUnavailable(NatsError):
+    """There is no connection to NATS, it was lost, or the answer took too long."""
+
+
+class NoResponders(NatsError):
+    """Nobody listens on that subject."""
+
+
+class JetStreamError(NatsError):
+    """JetStream refused what was asked: its own code and words."""
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(description)
+        self.code = code  # JetStream's err_code, such as 10059: there is no such stream
 
 
 class StoreError(DuetimeError):

@@ -35,7 +35,7 @@ def claim(timer: Timer, node: str, now: Millis, claim_for: Millis) -> Timer:
     return _with(  # as _changed does, and quicker: every timer comes through here
         timer,
         version=timer.version + 1,
-        updated_at=now,
+        updated_at=_dated(timer, now),
         status=Status.EXECUTING,
         wake_at=now + claim_for,
         progress=_with(
@@ -126,7 +126,7 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
         return _with(  # as above
             timer,
             version=timer.version + 1,
-            updated_at=now,
+            updated_at=_dated(timer, now),
             status=Status.COMPLETED,
             wake_at=None,
             executed_at=now,
@@ -363,7 +363,15 @@ def _due_at(timer: Timer) -> Millis:
 
 def _changed(timer: Timer, now: Millis, **changes: Any) -> Timer:
     """The next version of a timer, dated: two with the same version are the same."""
-    return _with(timer, version=timer.version + 1, updated_at=now, **changes)
+    return _with(timer, version=timer.version + 1, updated_at=_dated(timer, now), **changes)
+
+
+def _dated(timer: Timer, now: Millis) -> Millis:
+    """When a timer changes: never before it last did, whatever the clocks of its nodes say.
+
+    Its events are told in the order of these times.
+    """
+    return max(now, timer.updated_at)
 
 
 def _failed(timer: Timer, now: Millis, progress: Progress) -> Timer:

@@ -239,17 +239,23 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     next_at: Millis | None = None  # when the timer is tried again, if it is
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that happened to a timer, kept until it has been told to the outside.
 
-    Nobody writes these yet: stores keep them, and a copy takes them along.
+    It says what has changed and never what is delivered: no payload, no header and no URL, so that
+    whoever may hear of a timer need not be allowed to read it.
     """
 
-    id: str  # made by ids.new_id with the timer's shard
+    id: str  # made by ids.event_id: those of one timer are in the order of its versions
     type: str
     tenant: str
     group: str
     timer: str
+    timer_id: str = ""
     version: int
+    occurrence: int = 1
+    attempt: int = 0
     at: Millis
+    correlation_id: str = ""
+    tags: tuple[str, ...] = ()
     data: dict[str, Any] = {}

@@ -125,6 +125,8 @@ def test_the_secrets_are_known():
         "api_key",
         "database_url",
         "egress_proxy",
+        "nats_token",
+        "nats_url",
         "signing_secrets",
         "secrets_key",
     }

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from duetime.config.dotenv import DotEnv, read_dotenv
+from duetime.config.nats import nats_from_parts
 from duetime.config.pg import database_from_pg
 from duetime.config.settings import Settings
 from duetime.config.source import Source
@@ -28,6 +29,8 @@ def load_settings(
     written, problems = _gather(flags, env, dotenv)
     if "DATABASE_URL" not in written:
         database_from_pg(written, problems)
+    if "NATS_URL" not in written:
+        nats_from_parts(written, problems)
     values: dict[str, Any] = {}
     for setting in TABLE:
         default = (defaults or {}).get(setting.env, setting.default)

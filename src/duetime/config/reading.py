@@ -19,6 +19,12 @@ _SIZE = re.compile(r"(\d{1,12})\s*(|B|KiB|MiB|GiB)", re.ASCII | re.IGNORECASE)
 _SIZE_UNITS = {"": 1, "b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.ASCII | re.IGNORECASE)
 _PROXY = re.compile(r"http://(?:[^\s/?#@]*@)?[^\s/?#@\\]+/?", re.IGNORECASE)
+_NATS_SERVER = re.compile(
+    r"(?:nats|tls)://(?:[^\s/?#@,]*@)?(?:\[[0-9a-f:.]+\]|[^\s/?#@,:\[\]]+)(?::\d{1,5})?/?",
+    re.IGNORECASE,
+)
+_NATS_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_NATS_PREFIX = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/_-]{32,}={0,2}", re.ASCII)
 
 
@@ -194,3 +200,52 @@ def _secrets_keys(written: str) -> tuple[str, ...]:
 
 
 secrets_keys = Reader(f"comma-separated base64 of {KEY_BYTES} bytes", _secrets_keys)
+
+
+def _nats_servers(written: str) -> tuple[str, ...]:
+    """Servers that look like servers; whoever connects reads them."""
+    servers = tuple(server.strip() for server in written.split(",") if server.strip())
+    servers = tuple(each if "://" in each else f"nats://{each}" for each in servers)
+    for number, server in enumerate(servers, start=1):
+        if not _NATS_SERVER.fullmatch(server):
+            raise ValueError(f"number {number} must be nats://host:port or tls://host:port")
+    return servers
+
+
+nats_servers = Reader("comma-separated, e.g. nats://[user:password@]host:4222", _nats_servers)
+
+
+def _nats_name(written: str) -> str:
+    """The name of a stream."""
+    if not _NATS_NAME.fullmatch(written):
+        raise ValueError("must be at most 64 letters, digits, _ and -")
+    return written
+
+
+nats_name = Reader("a name", _nats_name)
+
+
+def _nats_prefix(written: str) -> str:
+    """Whole tokens of a subject, without wildcards."""
+    if not _NATS_PREFIX.fullmatch(written):
+        raise ValueError("must be a subject such as duetime or eu.duetime, without wildcards")
+    return written
+
+
+nats_prefix = Reader("a subject", _nats_prefix)
+
+
+def _nats_tenants(written: str) -> tuple[tuple[str, str], ...]:
+    """What subjects begin with, and whose they are."""
+    found: dict[str, str] = {}
+    for word in _words(written):
+        prefix, _, tenant = word.partition("=")
+        if not tenant:
+            raise ValueError("must be subjects and tenants such as orders.timers=acme")
+        if prefix in found:
+            raise ValueError("has the same subject twice")
+        found[_nats_prefix(prefix)] = tenant
+    return tuple(found.items())
+
+
+nats_tenants = Reader("comma-separated, e.g. orders.timers=acme", _nats_tenants)

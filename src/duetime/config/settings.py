@@ -31,6 +31,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     egress_proxy_dns: Literal["here", "proxy"]
     signing_secrets: tuple[str, ...]
     secrets_key: tuple[str, ...]
+    nats_url: tuple[str, ...]  # none: there is no NATS
+    nats_token: str | None
+    nats_creds: str | None
+    nats_nkey_seed: str | None
+    nats_tls_ca: str | None
+    nats_tls_cert: str | None
+    nats_tls_key: str | None
+    nats_prefix: str
+    outbox: Literal["off", "on"]
+    outbox_retention: Millis
+    events_stream: str
+    events_stream_max_age: Millis | None  # None: it keeps them for ever
+    events_stream_replicas: int
+    nats_commands: Literal["off", "keys", "subjects"]
+    nats_tenants: tuple[tuple[str, str], ...]  # what subjects begin with, and whose they are
+    commands_stream: str | None
     max_in_flight: int
     target_concurrency: int
     breaker_failures: int  # 0: never
@@ -52,8 +68,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown["signing_secrets"] = ("***",) * len(self.signing_secrets)
         shown["egress_proxy"] = self.egress_proxy and "***"
         shown["secrets_key"] = ("***",) * len(self.secrets_key)
+        shown["nats_url"] = tuple(map(without_user, self.nats_url))
+        shown["nats_token"] = self.nats_token and "***"
         shown["database_url"] = without_password(self.database_url)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def without_user(server: str) -> str:
+    """The address of a NATS server, fit to be shown: before its @ may be a token."""
+    return re.sub(r"(?<=://).*@", "", server)
 
 
 def without_password(database_url: str) -> str:

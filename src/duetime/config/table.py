@@ -171,6 +171,99 @@ TABLE: tuple[Setting, ...] = (
         has_flag=False,
     ),
     Setting(
+        "NATS_URL",
+        reading.nats_servers,
+        "",
+        "The NATS servers, of which one is used: nats:// or tls:// each, with a user and a "
+        "password, or a token, before an @. Without it, or NATS_HOST, there are no NATS callbacks",
+        empty=(),
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting(
+        "NATS_TOKEN",
+        reading.text("a token"),
+        "",
+        "The token to show to NATS, if the URL has none",
+        is_secret=True,
+        has_flag=False,
+    ),
+    Setting(
+        "NATS_CREDS",
+        reading.text("a file"),
+        "",
+        "The credentials file (.creds) to show to NATS: a user's JWT and the seed of its nkey",
+    ),
+    Setting(
+        "NATS_NKEY_SEED",
+        reading.text("a file"),
+        "",
+        "The file with the seed of the nkey to show to NATS",
+    ),
+    Setting("NATS_TLS_CA", reading.text("a file"), "", "Who may have signed NATS's certificate"),
+    Setting("NATS_TLS_CERT", reading.text("a file"), "", "The certificate to show to NATS"),
+    Setting("NATS_TLS_KEY", reading.text("a file"), "", "The key of that certificate"),
+    Setting(
+        "NATS_PREFIX",
+        reading.nats_prefix,
+        "duetime",
+        "What the subjects of events and commands begin with; several installations share NATS "
+        "by it",
+    ),
+    Setting(
+        "OUTBOX",
+        reading.one_of("off", "on"),
+        "off",
+        "Whether every change of a timer writes an event, in the same transaction: for GET "
+        "/events, and for the stream of events where there is NATS; `dev` has it on",
+    ),
+    Setting(
+        "OUTBOX_RETENTION",
+        reading.duration(60_000),
+        "1h",
+        "How long events are kept in the database where there is no NATS to publish them to",
+    ),
+    Setting(
+        "EVENTS_STREAM",
+        reading.nats_name,
+        "DUETIME_EVENTS",
+        "The JetStream stream that events are published to; it is created if it is not there",
+    ),
+    Setting(
+        "EVENTS_STREAM_MAX_AGE",
+        reading.duration_or_never(60_000),
+        "7d",
+        "How long that stream keeps events, if it is created",
+    ),
+    Setting(
+        "EVENTS_STREAM_REPLICAS",
+        reading.count(1, 5),
+        "1",
+        "How many servers of a NATS cluster keep that stream, if it is created",
+    ),
+    Setting(
+        "NATS_COMMANDS",
+        reading.one_of("off", "keys", "subjects"),
+        "off",
+        "Whether timers can be created, read, changed and canceled over NATS; who may: whoever "
+        "sends an API key along, or whoever NATS lets publish on the subjects of a tenant",
+    ),
+    Setting(
+        "NATS_TENANTS",
+        reading.nats_tenants,
+        "",
+        "Which subjects are whose: what commands of a tenant begin with; unless set, NATS_PREFIX "
+        "and then the tenant",
+        empty=(),
+    ),
+    Setting(
+        "COMMANDS_STREAM",
+        reading.nats_name,
+        "",
+        "The JetStream stream that creates are taken from, durably; it is created if it is not "
+        "there. Unless set, none are",
+    ),
+    Setting(
         "MAX_IN_FLIGHT",
         reading.count(1, 1_000_000),
         "1000",
@@ -295,4 +388,19 @@ PG_OPTIONS: tuple[Setting, ...] = (
     Setting("PG_SSLKEY", reading.text("a file"), "", "The key of that certificate", has_flag=False),
 )
 
-EVERY = (*TABLE, *PG_TABLE, *PG_OPTIONS)
+# Where NATS_URL is not set, these make one.
+NATS_TABLE: tuple[Setting, ...] = (
+    Setting("NATS_HOST", reading.text("a host"), "", "NATS's host", has_flag=False),
+    Setting("NATS_PORT", reading.count(1, 65_535), "4222", "NATS's port", has_flag=False),
+    Setting("NATS_USER", reading.text(), "", "NATS's user, if it wants one", has_flag=False),
+    Setting(
+        "NATS_PASSWORD",
+        reading.text(),
+        "",
+        "The password of that user",
+        is_secret=True,
+        has_flag=False,
+    ),
+)
+
+EVERY = (*TABLE, *PG_TABLE, *PG_OPTIONS, *NATS_TABLE)

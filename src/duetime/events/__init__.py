@@ -1,0 +1,1 @@
+"""Events: what happened to timers, from the outbox of the store to whoever wants to hear of it."""
