@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from duetime.clock import Clock, Millis, sleep
-from duetime.delivery import Sender
+from duetime.delivery import Post, Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.breaker import Breakers
 from duetime.engine.bulletin import Bulletin
@@ -96,6 +96,7 @@ class Engine:
             on_room=self._reading.wake,
             on_free_place=self._dispatching.wake,
             gates=gates,
+            is_posted=lambda timer: isinstance(sender, Post) and sender.posts(timer.spec.callback),
         )
         self.bulletin = Bulletin(gates, self.targets)
         throttles.waiting = self.targets.waiting_by_limit
@@ -125,6 +126,7 @@ class Engine:
             members=self.members,
             on_written=self._on_written,
             wake=self._committing.wake,
+            is_behind=lambda: self.dispatcher.is_behind,
         )
         self.departures = Departures(
             clock,
