@@ -8,38 +8,14 @@ from duetime.events.relay import Relay
 from duetime.ids import ALL_SHARDS
 from duetime.outbox import Outbox
 from duetime.stores.memory import MemoryStore
-from duetime.stores.wrapper import Wrapper
 from tests.engine.conftest import Node, running
 from tests.events.conftest import Wiretap, waiting
 from tests.events.lives import live
 from tests.events.reading import check_published
+from tests.events.recording import Recording
 from tests.waiting import settle, until
 
 pytestmark = pytest.mark.promise("events-arrive")
-
-
-class Ledger(Wrapper):
-    """A store that keeps what was ever told."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryStore())
-        self.written = []
-
-    async def insert(self, inserts):
-        answers = await super().insert(inserts)
-        won = [each for each, taken in zip(inserts, answers, strict=True) if taken is None]
-        self.written += [event for each in won for event in each.events]
-        return answers
-
-    async def apply(self, changes):
-        won = await super().apply(changes)
-        self.written += [
-            event
-            for change, is_won in zip(changes, won, strict=True)
-            if is_won
-            for event in change.events
-        ]
-        return won
 
 
 class Publisher(Node):
@@ -70,7 +46,7 @@ class Publisher(Node):
 
 @pytest.fixture
 def ledger():
-    return Ledger()
+    return Recording(MemoryStore())
 
 
 @pytest.fixture

@@ -85,6 +85,11 @@ class Relay:
         self._complaint = ""  # what was logged of it last
         self.published = 0
 
+    @property
+    def is_failing(self) -> bool:
+        """Tell whether events cannot be published now."""
+        return self._since is not None
+
     def heed(self) -> None:
         """Take note that events were written here."""
         if not self._is_gathering:
