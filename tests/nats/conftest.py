@@ -86,8 +86,17 @@ async def listening(client: Client, subject: str, **options: Any) -> Heard:
         heard.append(message)
 
     await client.subscribe(subject, cb=hear, **options)
-    await client.flush()
+    await heard_of(client)
     return heard
+
+
+async def heard_of(client: Client) -> None:
+    """Wait until the server knows what a stranger listens to.
+
+    Its first PING overtakes what it has not written yet; by the second, all of it is written.
+    """
+    await client.flush()
+    await client.flush()
 
 
 async def answering(ours: Connection) -> None:
