@@ -1,11 +1,13 @@
 """Connections of ours, and of a stranger: nats-py, which no part of Duetime uses."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
 import nats
 import pytest
+import uvloop
 from nats.aio.client import Client
 
 from duetime.clock import SystemClock
@@ -17,6 +19,11 @@ from tests.waiting import eventually, until
 
 Connected = Callable[..., Awaitable[Connection]]
 Stranger = Callable[..., Awaitable[Client]]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Sockets are the event loop's business: that is uvloop's, or asyncio's where it is missing."""
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 class Heard(list[Any]):
