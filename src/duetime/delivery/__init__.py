@@ -52,3 +52,7 @@ class Post(Protocol):
 
     def post(self, parcel: Parcel) -> None:
         """Begin an attempt, and return at once. Never raises; ``ended`` is called in the end."""
+
+
+class PostingSender(Sender, Post, Protocol):
+    """A sender that posts."""
