@@ -110,7 +110,7 @@ def about(timer: Timer, content: bytes | Raw, now: Millis, secrets: Sequence[byt
         str(timer.progress.attempt),
         to_rfc3339(timer.execute_at),
         header_safe(timer.spec.correlation_id),
-        f"00-{_trace_id(timer)}-{getrandbits(64) or 1:016x}-01",
+        _trace(timer),
         webhook_id,
         str(timestamp),
         signatures(secrets, webhook_id, timestamp, content) if "webhook" in wanted else "",
@@ -180,6 +180,20 @@ def of_message(
     return headers
 
 
+def plain_message(timer: Timer, now: Millis) -> str:
+    """The same as lines of text, for one that has no headers of its own and is not signed.
+
+    Most are such, and leave by the thousand.
+    """
+    return (
+        f"X-Timer-Id: {timer.id}\r\nX-Timer-Attempt: {timer.progress.attempt}\r\n"
+        f"X-Timer-Due: {to_rfc3339(timer.execute_at)}\r\n"
+        f"X-Correlation-ID: {header_safe(timer.spec.correlation_id)}\r\n"
+        f"traceparent: {_trace(timer)}\r\n"
+        f"webhook-id: {timer.webhook_id}\r\nwebhook-timestamp: {now // 1000}\r\n"
+    )
+
+
 def _replace(headers: dict[str, str], own: Mapping[str, str]) -> None:
     """Put the timer's own over Duetime's, but for those that nobody else's may pass for."""
     taken = {name.lower(): name for name in headers}
@@ -207,6 +221,10 @@ def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> by
     if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):
         raise ValueError("a header has more than one line")
     return text.encode("ascii")
+
+
+def _trace(timer: Timer) -> str:
+    return f"00-{_trace_id(timer)}-{getrandbits(64) or 1:016x}-01"
 
 
 def _trace_id(timer: Timer) -> str:

@@ -169,8 +169,11 @@ class NatsSender:
         terms = self._terms(timer)
         if terms.unsignable is not None and timer.spec.signatures:
             return outcomes.not_signed(terms.unsignable)
-        told = headers.of_message(timer, callback, self._clock.now(), terms.secrets)
-        return Outgoing(subject, bytes(headers.body(callback)), blocks.written(told))
+        content, now = bytes(headers.body(callback)), self._clock.now()
+        if callback.headers or terms.secrets or callback.jetstream:
+            told = headers.of_message(timer, callback, now, terms.secrets)
+            return Outgoing(subject, content, blocks.written(told))
+        return Outgoing(subject, content, blocks.framed(headers.plain_message(timer, now)))
 
     async def _confirm(self) -> None:
         """Tell all that were posted in one turn of the loop what came of them."""
