@@ -254,3 +254,15 @@ async def test_acknowledged_messages_survive_a_crash(own: NatsServer, connected:
     await answering(ours)
     assert (await jetstream.stream_info("kept"))["state"]["messages"] == 100
     assert await jetstream.publish(Outgoing("kept.a", b""), WITHIN) == Ack("kept", 101)
+
+
+async def test_several_share_a_connection(ours: Connection, jetstream: JetStream, stream: str):
+    """Nobody takes what was acknowledged to another for their own."""
+    other = JetStream(ours, SystemClock())
+    taken = [Outgoing(f"{stream}.taken", b"%d" % number) for number in range(50)]
+    refused = [Outgoing(f"{stream}_other.x", b"%d" % number) for number in range(50)]
+    ones, others = await asyncio.gather(
+        jetstream.publish_all(taken, WITHIN), other.publish_all(refused, WITHIN)
+    )
+    assert {type(answer) for answer in ones} == {Ack}
+    assert {type(answer) for answer in others} == {NoResponders}

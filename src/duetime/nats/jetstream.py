@@ -5,6 +5,7 @@ All acknowledgements come in on one subscription, each on a subject of its own.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +31,8 @@ _NOBODY = 503
 _HEARTBEAT = 100
 _NOTHING = frozenset({404, 408})  # no messages, or none in time
 _GRACE = 1.0  # seconds more than a server was told to wait
+
+_NUMBERS = count(1)
 
 _WITH_DOMAIN = 11  # so many parts has the subject of an acknowledgement, or nine without one
 
@@ -136,6 +139,8 @@ class JetStream:
     def __init__(self, nats: Nats, clock: Clock) -> None:
         self._nats = nats
         self._clock = clock
+        # Of its own, also where several share a connection: what one hears, another would miss.
+        self._inbox = f"{nats.inbox}.{next(_NUMBERS)}"
         self._waiting: dict[str, tuple[_Batch, int]] = {}  # by where the answer comes in
         self._last = 0
         self._pulls = 0
@@ -153,7 +158,7 @@ class JetStream:
         batch = _Batch(len(messages))
         if not messages:
             return []
-        inbox, first = f"{self._nats.inbox}.j.", self._last
+        inbox, first = f"{self._inbox}.j.", self._last
         self._last += len(messages)
         tokens = [f"{inbox}{number}" for number in range(first + 1, self._last + 1)]
         for index, (message, reply) in enumerate(zip(messages, tokens, strict=True)):
@@ -246,7 +251,7 @@ class JetStream:
         self, stream: str, consumer: str, order: Mapping[str, Any], within: float
     ) -> list[Pulled]:
         self._pulls += 1
-        inbox = f"{self._nats.inbox}.p.{self._pulls}"
+        inbox = f"{self._inbox}.p.{self._pulls}"
         pull = _Pull(self._nats, order["batch"])
         listening = self._nats.subscribe(inbox, pull.hear)
         watching = self._nats.when_lost(pull.lose)
@@ -277,7 +282,7 @@ class JetStream:
     def _listen(self) -> None:
         if not self._is_listening:
             self._is_listening = True
-            self._nats.subscribe(f"{self._nats.inbox}.j.*", self._hear)
+            self._nats.subscribe(f"{self._inbox}.j.*", self._hear)
             self._nats.when_lost(self._lose)
 
     def _hear(self, message: Message) -> None:
