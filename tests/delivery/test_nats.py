@@ -11,10 +11,8 @@ from nats.js.api import DiscardPolicy
 
 from duetime import webhooks
 from duetime.clock import SystemClock
-from duetime.delivery import headers
 from duetime.delivery.nats import NatsSender
 from duetime.delivery.terms import Terms
-from duetime.nats import headers as blocks
 from duetime.nats.connection import Connection
 from duetime.timer import HttpCallback, Kind, NatsCallback, Outcome, Timer
 from tests.delivery.conftest import make_timer, mine, the_same_for_all
@@ -125,18 +123,6 @@ async def test_a_message_arrives(sender: NatsSender, stranger: Stranger, url: st
         "x-timer-due": "mine",
         "webhook-id": f"{ID}-1",
     }
-
-
-def test_plain_headers_are_those_of_every_message():
-    """Written in another way, because most messages have no others."""
-    timer = nats_timer("a", attempt=3, correlation_id="größer\r\nX: y")
-    callback = timer.spec.callback
-    assert isinstance(callback, NatsCallback)
-    told = headers.of_message(timer, callback, 1_750_000_000_123, ())
-    plain, _ = blocks.read(blocks.framed(headers.plain_message(timer, 1_750_000_000_123)))
-    assert {**plain, "traceparent": told["traceparent"]} == told
-    assert plain["traceparent"][:36] == told["traceparent"][:36]
-    assert list(plain) == list(told)
 
 
 async def test_without_a_payload(sender: NatsSender, stranger: Stranger, url: str, topic: str):

@@ -26,7 +26,6 @@ from duetime.errors import (
     NotPermitted,
 )
 from duetime.nats import Nats, subjects
-from duetime.nats import headers as blocks
 from duetime.nats.jetstream import JetStream, Outgoing
 from duetime.timer import Callback, HttpCallback, Kind, NatsCallback, Outcome, Timer
 
@@ -169,11 +168,8 @@ class NatsSender:
         terms = self._terms(timer)
         if terms.unsignable is not None and timer.spec.signatures:
             return outcomes.not_signed(terms.unsignable)
-        content, now = bytes(headers.body(callback)), self._clock.now()
-        if callback.headers or terms.secrets or callback.jetstream:
-            told = headers.of_message(timer, callback, now, terms.secrets)
-            return Outgoing(subject, content, blocks.written(told))
-        return Outgoing(subject, content, blocks.framed(headers.plain_message(timer, now)))
+        block = headers.of_message(timer, callback, self._clock.now(), terms.secrets)
+        return Outgoing(subject, bytes(headers.body(callback)), block)
 
     async def _confirm(self) -> None:
         """Tell all that were posted in one turn of the loop what came of them."""

@@ -5,11 +5,6 @@ from collections.abc import Mapping
 _VERSION = "NATS/1.0"
 
 
-def framed(lines: str) -> bytes:
-    """The block of these lines, which their writer answers for."""
-    return f"{_VERSION}\r\n{lines}\r\n".encode()
-
-
 def written(headers: Mapping[str, str]) -> bytes:
     """The block of these headers; none at all if there are none.
 
