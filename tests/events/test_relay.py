@@ -252,6 +252,27 @@ async def test_batches_are_bounded(post, monkeypatch):
     assert check_published(await post.read(), written) == 0
 
 
+@pytest.mark.parametrize(
+    ("took", "meanwhile", "pause"), [(60, {1}, 0.06), (9_000, {1}, relays.BREATH), (60, (), 0)]
+)
+async def test_a_node_that_goes_on_writing_has_half_of_the_time(
+    post, monkeypatch, took, meanwhile, pause
+):
+    """A relay that works off a backlog rests as long as each batch took, and not much longer."""
+    monkeypatch.setattr(relays, "BATCH", 2)
+    relay = Relay(post.outbox, post.tap, post.clock, tenure=post.office)
+    await live(post.outbox, 2)
+    publish = post.tap.publish
+
+    async def slowly(events):
+        post.clock.advance(took)
+        relay.heed(meanwhile)
+        return await publish(events)
+
+    post.tap.publish = slowly
+    assert await relay.step() == pytest.approx(pause)
+
+
 async def test_an_engine_that_is_late_goes_first(post, monkeypatch):
     """There is a breath between batches, but never more than one."""
     monkeypatch.setattr(relays, "BATCH", 2)

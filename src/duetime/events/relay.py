@@ -127,7 +127,11 @@ class Relay:
             raise
         if count >= BATCH:
             self._look_at = 0.0
-            return self._rest(BREATH) if self._lag() > LATE else 0
+            if self._lag() > LATE:
+                return self._rest(BREATH)
+            # While this node goes on writing, both have half of the time.
+            took = self._clock.monotonic() - now
+            return self._rest(min(took, BREATH)) if self._written else 0
         if count >= MANY:
             self._rest(REST)
         return max(self._look_at - self._clock.monotonic(), 0)
