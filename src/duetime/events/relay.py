@@ -31,7 +31,7 @@ LONGEST_PAUSE = 5.0
 # only now and then: for what a node has written whose clock is behind by more than that.
 SLACK: Millis = 600_000
 WHOLE_EVERY = 600.0  # seconds
-LATE: Millis = 500  # an engine that is later than this goes first ...
+LATE: Millis = 100  # an engine that is later than this goes first ...
 BREATH = 0.2  # ... but no batch waits longer for it, in seconds
 
 
