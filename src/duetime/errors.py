@@ -16,6 +16,8 @@
     ├── NatsError                 NATS could not do what was asked
     │   ├── NatsUnavailable       there is no connection, it was lost, or the answer took too long
     │   ├── NoResponders          nobody listens on that subject
+    │   ├── NotPermitted          NATS does not let us publish on that subject
+    │   ├── MessageTooLarge       the server takes no messages of that size
     │   └── JetStreamError        JetStream refused; it says why, and by which code
     └── StoreError                the store could not do what was asked
         ├── StoreUnavailable      it did not answer: a write may or may not have landed
@@ -121,6 +123,14 @@ class NatsUnavailable(NatsError):
 
 class NoResponders(NatsError):
     """Nobody listens on that subject."""
+
+
+class NotPermitted(NatsError):
+    """NATS does not let its user publish on that subject."""
+
+
+class MessageTooLarge(NatsError):
+    """The server takes no messages of that size."""
 
 
 class JetStreamError(NatsError):

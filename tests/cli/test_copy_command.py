@@ -18,7 +18,7 @@ from duetime.timer import HttpCallback, Status
 from tests.factories import insert, make_spec, make_timer, with_spec
 from tests.moving.houses import INHABITANTS, furnished, holdings, inhabited
 from tests.ports import free_port
-from tests.servers.kinds import KINDS
+from tests.servers.kinds import DATABASES
 from tests.system.service import ServiceProcess
 from tests.waiting import eventually
 
@@ -134,7 +134,7 @@ def test_the_source_stays_as_it_is(run, tmp_path):
 
 @pytest.mark.promise("whole-copy")
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", KINDS)
+@pytest.mark.parametrize("engine", DATABASES)
 async def test_there_and_back_is_the_same(spawn, fresh_database, engine):
     """What goes from SQLite to an engine and back is the same; URLs are in the environment only."""
     url = await fresh_database(engine)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.servers.fixtures import FreshDatabase, OwnServer
-from tests.servers.kinds import KINDS
+from tests.servers.kinds import DATABASES
 from tests.servers.server import Server
 
 POSTGRES = "postgres-18"
-SERVERS = [kind for kind in KINDS if kind != "postgres-15"]  # whose store is the same
+SERVERS = [kind for kind in DATABASES if kind != "postgres-15"]  # whose store is the same
 ENGINES = ["sqlite", *SERVERS]
 EACH_STORE = [engine for engine in ENGINES if engine != "mysql"]  # whose store is MariaDB's
 
@@ -66,5 +66,5 @@ async def database_url(
 async def own_database(request: pytest.FixtureRequest, own_server: OwnServer) -> OwnDatabase:
     """A server that the test may do anything to."""
     server: Server = own_server(request.param)
-    make: Callable[[str], Awaitable[str]] = KINDS[request.param].make
+    make: Callable[[str], Awaitable[str]] = DATABASES[request.param].make
     return OwnDatabase(server, await make(server.url()))

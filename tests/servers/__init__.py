@@ -11,7 +11,7 @@
 | `keeper.py`, `kept.py` | what ends a server whose owner is gone, and the owner's side of it |
 | `server.py` | a server: started, stopped, crashed, paused |
 | `installed.py` | one whose program is part of an install |
-| `postgres.py`, `pgbouncer.py`, `mysql.py`, `mongodb.py`, ... | one kind each, or one family |
+| `postgres.py`, `pgbouncer.py`, `mysql.py`, `nats.py`, ... | one kind each, or one family |
 | `pool.py` | databases that are lent to one test after the other |
 | `mongodb_set.py` | three MongoDB servers that are one |
 | `cassandra_ring.py` | three Cassandra servers that are one cluster |

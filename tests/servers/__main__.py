@@ -44,7 +44,7 @@ def run(name: str) -> int:
     try:
         url = asyncio.run(kind.make(server.url()))
         _say(f"{kind.title} {server.version} is ready, and gone on Ctrl-C; use it with")
-        print(f"DATABASE_URL='{url}'", flush=True)
+        print(f"{kind.variable}='{url}'", flush=True)
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
     finally:
         server.close()

@@ -1,10 +1,10 @@
-"""The kinds of servers that there are: a new one only adds its line to KINDS."""
+"""The kinds of servers that there are: a new one only adds its line to DATABASES or to KINDS."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.servers import cassandra, dynamodb, mongodb, mysql, postgres, redis
+from tests.servers import cassandra, dynamodb, mongodb, mysql, nats, postgres, redis
 from tests.servers.install import Install
 from tests.servers.server import Server
 
@@ -22,6 +22,7 @@ class Kind:
     drop: Callable[[str], Awaitable[None]]  # what ``make`` made
     # Options of the one that all tests of a run share, which nobody stops or crashes.
     shared: Mapping[str, Any] = field(default_factory=dict)
+    variable: str = "DATABASE_URL"  # which setting its URL is for
 
     def start(self, **options: Any) -> Server:
         """Start a server of one's own."""
@@ -48,7 +49,7 @@ def _mysql(title: str, install: Callable[[], Install], server: Callable[..., Ser
     return Kind(title, install, server, mysql.make_database, mysql.drop_database)
 
 
-KINDS: dict[str, Kind] = {
+DATABASES: dict[str, Kind] = {
     "postgres-18": _postgres(postgres.postgres_18),
     "postgres-15": _postgres(postgres.postgres_15),
     "mariadb": _mysql("MariaDB", mysql.mariadb, mysql.MariadbServer),
@@ -81,6 +82,12 @@ KINDS: dict[str, Kind] = {
         redis.RedisServer,
         redis.make_database,
         redis.drop_database,
+    ),
+}
+KINDS: dict[str, Kind] = {
+    **DATABASES,
+    "nats": Kind(
+        "NATS", nats.nats_2, nats.NatsServer, nats.make_place, nats.drop_place, variable="NATS_URL"
     ),
 }
 POSTGRES = ("postgres-18", "postgres-15")

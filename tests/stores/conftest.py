@@ -16,14 +16,14 @@ from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.sqlite.store import SqliteStore
 from duetime.timer import Timer
 from tests.servers.fixtures import FreshDatabase
-from tests.servers.kinds import KINDS, POSTGRES
+from tests.servers.kinds import DATABASES, POSTGRES
 from tests.waiting import eventually
 
 # From a test's folder, and for a store on a server the URL of the test's own schema.
 STORES: dict[str, Callable[[Path, str], Store]] = {
     "memory": lambda folder, url: MemoryStore(),
     "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
-    **dict.fromkeys(KINDS, lambda folder, url: open_store(url)),
+    **dict.fromkeys(DATABASES, lambda folder, url: open_store(url)),
 }
 # The name of a server begins with a scheme of its store's URLs.
 TRAITS = {engine: kind_of(f"{engine.partition('-')[0]}://").traits for engine in STORES}
@@ -36,7 +36,7 @@ async def empty_store(
     engine: str, folder: Path, fresh_database: FreshDatabase
 ) -> AsyncIterator[Store]:
     """A store of one kind, ready for use."""
-    url = await fresh_database(engine) if engine in KINDS else ""
+    url = await fresh_database(engine) if engine in DATABASES else ""
     opened = STORES[engine](folder, url)
     try:
         await opened.migrate()

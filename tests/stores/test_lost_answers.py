@@ -9,13 +9,13 @@ from duetime.stores import Insert
 from duetime.stores.opening import open_store
 from tests.cluster.proxy import proxied
 from tests.factories import claim_of, claimed, insert, make_timer
-from tests.servers.kinds import KINDS
+from tests.servers.kinds import DATABASES
 from tests.waiting import until
 
 ASK_AGAIN = {"MongoDB", "DynamoDB"}  # what became of it, and need not raise
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=DATABASES)
 async def cut_off(request, fresh_database):
     """A store that reaches its server through a proxy, and the proxy."""
     url = await fresh_database(request.param)

@@ -11,7 +11,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.opening import Options, open_store
 from duetime.stores.sqlite.store import SqliteStore
 from tests.factories import insert, make_timer
-from tests.servers.kinds import KINDS
+from tests.servers.kinds import DATABASES
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_a_file_that_must_exist_is_only_read(tmp_path):
 
 
 # But for those whose databases are emptied for the next test, and which have tests of their own.
-@pytest.mark.parametrize("engine", sorted(KINDS.keys() - {"mongodb", "cassandra"}))
+@pytest.mark.parametrize("engine", sorted(DATABASES.keys() - {"mongodb", "cassandra"}))
 async def test_what_must_exist_is_not_made(engine, fresh_database):
     """The message says that there is none; once it is made, it is opened."""
     url = await fresh_database(engine)

@@ -20,7 +20,7 @@ from tests.factories import (
     make_timer,
     with_spec,
 )
-from tests.servers.kinds import KINDS
+from tests.servers.kinds import DATABASES
 from tests.stores.conftest import STORES
 
 RIVALS = 8
@@ -166,7 +166,7 @@ async def test_purging_beside_replacing(store):
     assert [bool(log) for log in logs] == [timer is not None for timer in stored]
 
 
-@pytest.mark.parametrize("engine", KINDS)
+@pytest.mark.parametrize("engine", DATABASES)
 async def test_ten_that_start_at_once_make_the_tables_once(engine, fresh_database):
     """Of ten nodes that find an empty database, each works afterwards."""
     url = await fresh_database(engine)

@@ -33,6 +33,10 @@ class Nats(Protocol):
         """Tell whether there is a connection now."""
 
     @property
+    def inbox(self) -> str:
+        """What subjects begin with on which only this connection listens."""
+
+    @property
     def max_payload(self) -> int:
         """How many bytes a message may have, with its headers."""
 
@@ -40,15 +44,18 @@ class Nats(Protocol):
         """Put a message on its way; what is published in one turn of the loop is written together.
 
         ``headers`` is a block as ``headers.written`` makes it. Raises NatsUnavailable if there is
-        no connection: then the message has not been sent, and never will be. That it has arrived at
-        the server, only ``flush`` tells.
+        no connection, or the server does not keep up, and MessageTooLarge: then the message has not
+        been sent, and never will be. That it has arrived at the server, only ``flush`` tells. The
+        subject must be a legal one.
         """
 
-    async def flush(self, within: float) -> None:
+    async def flush(self, within: float) -> frozenset[str]:
         """Wait until the server has all that was published so far; many may share one round trip.
 
-        Raises NatsUnavailable if the connection was lost since, or no answer came within so many
-        seconds: then nobody knows what of it has arrived.
+        The answer is the subjects among them on which this user may not publish: what was meant
+        for these went nowhere. Raises NatsUnavailable if the connection was lost since, or no
+        answer came within so many seconds: then nobody knows what of it has arrived. In that
+        case the connection is given up for all, so that nothing of it leaves later.
         """
 
     async def request(
@@ -67,6 +74,9 @@ class Nats(Protocol):
 
         Those with one ``queue`` share what comes in. ``hear`` must not raise, and not take long.
         """
+
+    def when_lost(self, tell: Callable[[], None]) -> Subscription:
+        """Call this whenever the connection is lost: what was asked over it, nobody answers."""
 
     async def close(self) -> None:
         """Send what was published, and hang up. Idempotent."""

@@ -1,0 +1,39 @@
+"""Subjects: which may be published on, and how any text becomes one token of one."""
+
+import re
+from functools import lru_cache
+from urllib.parse import quote, unquote
+
+LONGEST = 255
+
+_ODD = re.compile(r"[\s\x00-\x20\x7f]")
+_OURS_ALONE = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
+
+
+@lru_cache(maxsize=4096)
+def problem_with(subject: str) -> str | None:
+    """Why nobody can publish on this subject, or None if they can."""
+    if not subject:
+        return "must not be empty"
+    if len(subject.encode(errors="replace")) > LONGEST:
+        return f"must be at most {LONGEST} bytes"
+    if _ODD.search(subject) or not subject.isprintable():
+        return "must not have spaces or control characters"
+    if "*" in subject or ">" in subject:
+        return "must not have the wildcards * and >"
+    if not all(subject.split(".")):
+        return "must not have empty parts between its dots"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def token(text: str) -> str:
+    """Any text as one token: what is not a letter, a digit, _ or - is percent-encoded."""
+    if _OURS_ALONE.fullmatch(text):
+        return text
+    return quote(text, safe="").replace(".", "%2E").replace("~", "%7E")
+
+
+def untoken(text: str) -> str:
+    """What ``token`` was made of."""
+    return unquote(text)

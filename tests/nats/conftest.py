@@ -1,0 +1,92 @@
+"""Connections of ours, and of a stranger: nats-py, which no part of Duetime uses."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from duetime.clock import SystemClock
+from duetime.errors import NatsUnavailable
+from duetime.nats import Message
+from duetime.nats.connection import Connection
+from tests.servers.fixtures import OwnServer
+from tests.servers.nats import NatsServer, own_name
+from tests.waiting import eventually, until
+
+Connected = Callable[..., Awaitable[Connection]]
+Stranger = Callable[..., Awaitable[Client]]
+
+
+class Heard(list[Message]):
+    """What a subscription has brought."""
+
+    async def are(self, count: int) -> "Heard":
+        """Wait until there are so many."""
+        await until(lambda: len(self) >= count, f"{count} messages", every=0.005)
+        return self
+
+    @property
+    def data(self) -> list[bytes]:
+        return [message.data for message in self]
+
+
+@pytest.fixture
+def url(server_url: Callable[[str], str]) -> str:
+    """Where the server is that all tests share."""
+    return server_url("nats")
+
+
+@pytest.fixture
+def own(own_server: OwnServer) -> NatsServer:
+    """A server that the test may do anything to."""
+    return own_server("nats")
+
+
+@pytest.fixture
+def subject() -> str:
+    """One that nobody else uses."""
+    return own_name()
+
+
+@pytest.fixture
+async def connected() -> AsyncIterator[Connected]:
+    """Makes connections, which are closed at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def connect(*urls: str, clock: Any = None, **options: Any) -> Connection:
+            made = Connection(urls, clock or SystemClock(), **options)
+            stack.push_async_callback(made.close)
+            await made.connect()
+            return made
+
+        yield connect
+
+
+@pytest.fixture
+async def stranger() -> AsyncIterator[Stranger]:
+    """Makes connections by nats-py."""
+    async with AsyncExitStack() as stack:
+
+        async def connect(url: str, **options: Any) -> Client:
+            options.setdefault("allow_reconnect", False)
+            client = await nats.connect(url, **options)
+            stack.push_async_callback(client.close)
+            return client
+
+        yield connect
+
+
+async def answering(ours: Connection) -> None:
+    """Wait until a connection has a server that answers: a loss may not have been noticed yet."""
+
+    async def look() -> bool:
+        try:
+            await ours.flush(5)
+        except NatsUnavailable:
+            return False
+        return True
+
+    await eventually(look, "a server that answers", every=0.01)
