@@ -19,7 +19,7 @@ from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
 from duetime.api.credentials import Credentials
 from duetime.api.envelope import Code, Reply, encode, failure
-from duetime.api.gate import Gate, check_role
+from duetime.api.gate import NOBODY, Gate, check_role
 from duetime.api.groups import Groups
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
@@ -39,9 +39,6 @@ from duetime.api.whoami import Whoami
 from duetime.errors import CallerGone, InvalidRequest, PayloadTooLarge, Unavailable
 from duetime.service import Service
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.role import Role
-
-NOBODY = Caller("", Role.READ_WITHOUT_PAYLOADS, "")  # who asks where no key is needed
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")

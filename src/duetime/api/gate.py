@@ -10,6 +10,8 @@ from duetime.errors import Forbidden, StoreError, TooManyRequests
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.role import Role
 
+NOBODY = Caller("", Role.READ_WITHOUT_PAYLOADS, "")  # who asks where no key is needed
+
 
 class Gate:
     """Lets requests in, and says why not."""
