@@ -68,7 +68,7 @@ async def stranger(stack: AsyncExitStack, url: str, **options: Any) -> Client:
 
 
 @pytest.fixture
-def serve(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Serve:  # noqa: F811 - a fixture
+def serve(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Serve:
     """Answers commands from now on, over a store of the test's own if it has one."""
 
     async def start(
@@ -109,7 +109,7 @@ async def served(serve: Serve) -> Served:
 
 
 @pytest.fixture
-def enqueue(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Enqueue:  # noqa: F811
+def enqueue(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Enqueue:
     """Has a queue, whose steps are called by hand."""
 
     async def start(

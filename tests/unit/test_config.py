@@ -263,7 +263,7 @@ def test_a_batch_may_be_as_large_as_a_body():
 
 
 def test_commands_need_nats_and_somebody_who_may():
-    """Commands without servers to come from, or a stream of them that nobody may fill, are refused."""
+    """Commands without servers to come from, or a stream that nobody may fill, are refused."""
     assert problems(env={"NATS_COMMANDS": "keys"}).startswith("NATS_COMMANDS: needs NATS_URL")
     without = problems(env={"NATS_URL": "nats://nats", "COMMANDS_STREAM": "COMMANDS"})
     assert without.startswith("COMMANDS_STREAM: needs NATS_COMMANDS")
