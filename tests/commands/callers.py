@@ -48,7 +48,7 @@ class Served:
             subject, content(body), timeout=WITHIN, headers=fields(key, headers)
         )
         told = message.headers or {}
-        return Answer(int(told["Status"]), told, message.data)
+        return Answer(int(told["Duetime-Status"]), told, message.data)
 
 
 class Queued:

@@ -24,6 +24,7 @@ from duetime.testing import FakeClock
 from tests.api.client import KEY, Api
 from tests.api.conftest import MakeApi, make_api, sender
 from tests.commands.callers import WITHIN, Queued, Served
+from tests.servers.fixtures import OwnServer
 from tests.servers.nats import own_name
 
 __all__ = ["make_api", "sender"]  # fixtures
@@ -46,8 +47,8 @@ def url(server_url: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    """What is to be closed at the end."""
+async def stack(own_server: OwnServer) -> AsyncIterator[AsyncExitStack]:
+    """What is to be closed at the end, before servers that a test has of its own."""
     async with AsyncExitStack() as stack:
         yield stack
 

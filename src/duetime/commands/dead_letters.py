@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from duetime.api.envelope import Reply
 from duetime.clock import to_rfc3339
-from duetime.commands.replies import one_line
+from duetime.commands.replies import STATUS, one_line
 from duetime.errors import MessageTooLarge
 from duetime.nats.headers import written
 from duetime.nats.jetstream import JetStream, Outgoing, Pulled
@@ -33,7 +33,7 @@ class DeadLetters:
         reason = {
             # One that is put again, because its node died before it could say so, is dropped.
             "Nats-Msg-Id": f"dead-{self._stream}-{pulled.sequence}-{pulled.stored_at}",
-            "Duetime-Status": str(reply.status),
+            STATUS: str(reply.status),
             "Duetime-Code": str(int(reply.code)),
             "Duetime-Error": one_line(reply.message),
             "Duetime-Subject": message.subject,

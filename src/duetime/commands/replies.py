@@ -8,13 +8,16 @@ from duetime.nats.service import error_headers
 
 LEAST_FAILURE = 400
 
+# Not "Status": clients take a 503 under that name for the server's word that nobody listens.
+STATUS = "Duetime-Status"
+
 _NAMES = {b"etag": "ETag", b"retry-after": "Retry-After"}
 _NOT_IN_A_HEADER = re.compile(r"[^\x20-\x7e]+")
 
 
 def headers_of(reply: Reply) -> bytes:
     """The block of headers that goes with an answer."""
-    headers = {"Status": str(reply.status)}
+    headers = {STATUS: str(reply.status)}
     for name, value in reply.headers:
         headers[_NAMES.get(name) or name.decode().title()] = value.decode()
     if reply.status >= LEAST_FAILURE:
