@@ -120,6 +120,7 @@ def enqueue(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Enqueue:
         tenants: tuple[tuple[str, str], ...] = (),
         at: str = "",
         names: tuple[str, str] | None = None,
+        max_body: int = 1 << 20,
         **options: Any,
     ) -> Queued:
         api = make_api(store or MemoryStore())
@@ -128,10 +129,11 @@ def enqueue(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Enqueue:
         queue = Queue(
             connection,
             JetStream(connection, SystemClock()),
-            Desk(api.service, KEY, trusts=trusts, max_body=1 << 20),
+            Desk(api.service, KEY, trusts=trusts, max_body=max_body),
             SystemClock(),
             stream=stream,
             prefixes=prefixes(prefix, tenants),
+            wait=0.05,
             **options,
         )
         client = await stranger(stack, at or url)

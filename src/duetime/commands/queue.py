@@ -51,6 +51,7 @@ class Queue:
         *,
         stream: str,
         prefixes: Iterable[Prefix],
+        wait: float = WAIT,
         when_stored: Callable[[], None] = lambda: None,
     ) -> None:
         self._nats = nats
@@ -60,6 +61,7 @@ class Queue:
         self._stream = stream
         self._prefixes = {prefix.pattern: prefix for prefix in prefixes}
         self._dead_letters = DeadLetters(jetstream, stream)
+        self._wait = wait
         self._when_stored = when_stored  # called before a create is acknowledged
         self._is_ready = False
         self._is_failing = False
@@ -70,7 +72,7 @@ class Queue:
             await self._prepare()
             most_bytes = max(MOST_BYTES, 2 * self._nats.max_payload)
             pulled = await self._jetstream.fetch(
-                self._stream, CONSUMER, BATCH, WAIT, max_bytes=most_bytes
+                self._stream, CONSUMER, BATCH, self._wait, max_bytes=most_bytes
             )
         except NatsError as error:
             return self._failed(error)
