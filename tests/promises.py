@@ -64,5 +64,9 @@ PROMISES = {
     ),
     "audited": "Whoever was told that a change is done finds who did it in the audit.",
     "whole-copy": "A copy is whole, or says what is missing.",
+    "events-complete": (
+        "With the outbox on, every change of a timer has its event, written with it: in order, and "
+        "without a gap in the versions."
+    ),
     "one-contract": "Every store obeys one contract.",
 }

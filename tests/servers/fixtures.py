@@ -22,7 +22,7 @@ OwnServer = Callable[..., Any]
 OwnPostgres = Callable[..., PostgresServer]
 OwnPgbouncer = Callable[[PostgresServer], Pgbouncer]
 
-_EMBEDDED = {"memory", "sqlite"}
+_EMBEDDED = {"memory", "memory-wrapped", "sqlite"}
 _FIXTURES: set[str] = set()  # the names of those below: who asks for one needs a server
 
 

@@ -14,6 +14,7 @@ from duetime.stores.opening import kind_of, open_store
 from duetime.stores.postgres.address import Address
 from duetime.stores.postgres.store import PostgresStore
 from duetime.stores.sqlite.store import SqliteStore
+from duetime.stores.wrapper import Wrapper
 from duetime.timer import Timer
 from tests.servers.fixtures import FreshDatabase
 from tests.servers.kinds import DATABASES, POSTGRES
@@ -22,6 +23,7 @@ from tests.waiting import eventually
 # From a test's folder, and for a store on a server the URL of the test's own schema.
 STORES: dict[str, Callable[[Path, str], Store]] = {
     "memory": lambda folder, url: MemoryStore(),
+    "memory-wrapped": lambda folder, url: Wrapper(MemoryStore()),
     "sqlite": lambda folder, url: SqliteStore(folder / "duetime.db", synchronous="off"),
     **dict.fromkeys(DATABASES, lambda folder, url: open_store(url)),
 }

@@ -2,9 +2,11 @@
 
 import pytest
 
-from duetime import ids
-from duetime.stores import Insert
-from tests.factories import NOW, make_event, make_timer
+from duetime import ids, model
+from duetime.outbox import Outbox
+from duetime.stores import Change, Insert
+from duetime.timer import Kind, Outcome
+from tests.factories import NODE, NOW, claim_of, insert, make_event, make_timer
 
 pytestmark = pytest.mark.promise("one-contract")
 
@@ -67,3 +69,56 @@ async def test_many_events_are_published_at_once(store):
     assert await store.events(ids.ALL_SHARDS, None, 9_999) == events
     await store.published([event.id for event in events])
     assert await store.events(ids.ALL_SHARDS, None, 9_999) == []
+
+
+@pytest.mark.promise("events-complete")
+async def test_a_large_batch_tells_of_each_change(store):
+    """Hundreds of changes with two events each, one of which loses: the others are told whole."""
+    outbox = Outbox(store)
+    timers = [make_timer() for _ in range(500)]
+    await insert(outbox, *timers)
+    [canceled] = await store.apply([Change(timers[7], model.cancel(timers[7], NOW))])
+    assert canceled
+    claims = [claim_of(timer) for timer in timers]
+    won = await outbox.apply(claims)
+    assert won == [place != 7 for place in range(500)]
+    ok = Outcome(kind=Kind.OK, status_code=200)
+    ended = [
+        Change(claim.new, model.finish(claim.new, ok, NOW + 1, 0.5))
+        for claim, is_ours in zip(claims, won, strict=True)
+        if is_ours
+    ]
+    assert all(await outbox.apply(ended))
+    told: dict[str, list[tuple[int, str]]] = {}
+    for event in await store.events(ids.ALL_SHARDS, None, 9_999):
+        told.setdefault(event.timer, []).append((event.version, event.type))
+    whole = [(1, "created"), (2, "due"), (2, "attempt_started"), (3, "completed")]
+    assert told.pop(timers[7].id) == whole[:1]
+    assert len(told) == 499
+    assert all(events == whole for events in told.values())
+
+
+@pytest.mark.promise("events-complete")
+async def test_changes_of_one_timer_in_one_batch_are_told_in_order(store):
+    """Each takes effect after the one before it, and what loses is not told."""
+    outbox = Outbox(store)
+    timer = make_timer()
+    await insert(outbox, timer)
+    paused = model.pause(timer, NOW)
+    resumed = model.resume(paused, NOW)
+    claimed = model.claim(resumed, NODE, NOW, 10_000)
+    canceled = model.cancel(resumed, NOW)
+    changes = [
+        Change(timer, paused),
+        Change(paused, resumed),
+        Change(resumed, claimed),
+        Change(resumed, canceled),
+    ]
+    assert await outbox.apply(changes) == [True, True, True, False]
+    assert [event.type for event in await store.events(ids.ALL_SHARDS, None, 9)] == [
+        "created",
+        "paused",
+        "resumed",
+        "due",
+        "attempt_started",
+    ]

@@ -146,3 +146,33 @@ def test_distinct():
 def test_which_texts_are_ids(text: str, *, is_uuid: bool, is_id: bool):
     """An id is a UUID in lower case, of version 7; any UUID is at least one."""
     assert (ids.is_uuid(text), ids.is_id(text)) == (is_uuid, is_id)
+
+
+@given(MILLIS, SHARDS, st.integers(1, 2**19), st.integers(0, 3))
+def test_the_id_of_an_event_is_a_uuid_that_carries_its_shard(
+    now: int, shard: int, version: int, number: int
+):
+    """It says when it happened and in which shard, whoever makes it."""
+    timer = ids.new_id(now, shard)
+    id_ = ids.event_id(timer, now, version, number)
+    assert uuid.UUID(id_).version == 7
+    assert ids.is_id(id_)
+    assert (ids.time_of(id_), ids.shard_of(id_)) == (now, shard)
+    assert id_ == ids.event_id(timer, now, version, number)
+
+
+@given(st.integers(0, 2**48 - 3), SHARDS, st.data())
+def test_events_of_one_timer_sort_as_they_happened(now: int, shard: int, data: st.DataObject):
+    """By time, then by version, then by their number among those of that version."""
+    timer = ids.new_id(now, shard)
+    places = data.draw(
+        st.lists(st.tuples(st.integers(now, now + 2), st.integers(1, 9), st.integers(0, 3)))
+    )
+    made = {place: ids.event_id(timer, *place) for place in places}
+    assert sorted(made, key=made.__getitem__) == sorted(made)
+
+
+def test_events_of_two_timers_have_two_ids():
+    """Also of timers of one shard, at one moment and of one version."""
+    timers = [ids.new_id(1_750_000_000_000, 7) for _ in range(1000)]
+    assert len({ids.event_id(timer, 1_750_000_000_000, 1, 0) for timer in timers}) == 1000

@@ -195,6 +195,21 @@ def test_renewal_is_no_change_of_the_timer():
     assert (renewed.updated_at, renewed.progress) == (claimed.updated_at, claimed.progress)
 
 
+@pytest.mark.parametrize("clock", [NOW - 3_600_000, NOW - 1])
+def test_a_timer_is_never_dated_before_it_last_changed(clock: int):
+    """Its nodes' clocks may disagree: its changes stay in the order of their versions."""
+    timer = model.update(
+        in_status(Status.PENDING), LATER, spec=make_spec(name="new"), execute_at=LATER
+    )
+    for change in (
+        lambda: model.cancel(timer, clock),
+        lambda: model.pause(timer, clock),
+        lambda: model.claim(timer, NODE, clock, 10_000),
+        lambda: model.finish(model.claim(timer, NODE, clock, 10_000), OK, clock, 0.5),
+    ):
+        assert change().updated_at == LATER
+
+
 def test_retries_until_the_last():
     """A failure that may pass is tried again after its delay, until the attempts are used up."""
     timer = in_status(Status.PENDING)

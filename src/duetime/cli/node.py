@@ -23,7 +23,7 @@ from duetime.cli.limits import allow_open_files
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
-from duetime.cli.storage import opened
+from duetime.cli.storage import opened, with_outbox
 from duetime.cli.worker import Worker
 from duetime.clock import SystemClock
 from duetime.config import Settings, without_password
@@ -62,7 +62,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         listener = stack.enter_context(
             worker.listener if worker else listen(settings.host, settings.port)
         )
-        store = await stack.enter_async_context(opened(settings))
+        store = with_outbox(settings, await stack.enter_async_context(opened(settings)))
         rules = Rules(store, clock)
         vault = Vault(tuple(map(parse_key, settings.secrets_key)))
         installation = tuple(map(parse_secret, settings.signing_secrets))

@@ -10,7 +10,7 @@ from duetime.cli.devkey import keep_key, keep_secrets_key, key_path, secrets_key
 from duetime.cli.settings_flags import add_flags, settings_from
 from duetime.config.table import MAKE_A_KEY, TABLE
 
-DEV_DEFAULTS = {"HOST": "127.0.0.1"}
+DEV_DEFAULTS = {"HOST": "127.0.0.1", "OUTBOX": "on"}
 _SECRETS = ", ".join(setting.env for setting in TABLE if not setting.flag)
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from duetime.config import Settings
 from duetime.layout import agree_on_shards
+from duetime.outbox import Outbox
 from duetime.stores import Store
 from duetime.stores.opening import Options, open_store
 
@@ -24,6 +25,11 @@ async def opened(settings: Settings) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+def with_outbox(settings: Settings, store: Store) -> Store:
+    """The store as a node's engine and API write to it: with events, if the settings ask for it."""
+    return Outbox(store) if settings.outbox == "on" else store
 
 
 async def migrate(settings: Settings) -> None:

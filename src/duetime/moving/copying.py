@@ -188,8 +188,8 @@ class Copy:
             count += len(part)
             if count > MOST_EVENTS:
                 raise StoreError(
-                    f"FROM: more than {MOST_EVENTS:,} events wait to be published, which no node "
-                    "of this version does: they were written by another, which has to publish them"
+                    f"FROM: more than {MOST_EVENTS:,} events wait to be published: let a node do "
+                    "so first, or drop those that are older than its OUTBOX_RETENTION"
                 )
         return events
 

@@ -254,10 +254,7 @@ class Store(Protocol):
         """A timer's execution log in order of (occurrence, attempt), behind ``after``."""
 
     async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
-        """The events of these shards that were not yet published, by id, behind ``after``.
-
-        Nobody writes these yet.
-        """
+        """The events of these shards that were not yet published, by id, behind ``after``."""
 
     async def published(self, ids: Sequence[str]) -> None:
         """Forget these events: they have been told. Unknown ones are ignored."""
