@@ -10,7 +10,6 @@ from nats.aio.client import Client
 
 from duetime.clock import SystemClock
 from duetime.errors import NatsUnavailable
-from duetime.nats import Message
 from duetime.nats.connection import Connection
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer, own_name
@@ -20,8 +19,8 @@ Connected = Callable[..., Awaitable[Connection]]
 Stranger = Callable[..., Awaitable[Client]]
 
 
-class Heard(list[Message]):
-    """What a subscription has brought."""
+class Heard(list[Any]):
+    """What a subscription has brought, of ours or of nats-py's."""
 
     async def are(self, count: int) -> "Heard":
         """Wait until there are so many."""
@@ -77,6 +76,18 @@ async def stranger() -> AsyncIterator[Stranger]:
             return client
 
         yield connect
+
+
+async def listening(client: Client, subject: str, **options: Any) -> Heard:
+    """What a stranger hears on a subject, from now on."""
+    heard = Heard()
+
+    async def hear(message: Any) -> None:
+        heard.append(message)
+
+    await client.subscribe(subject, cb=hear, **options)
+    await client.flush()
+    return heard
 
 
 async def answering(ours: Connection) -> None:

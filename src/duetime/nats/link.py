@@ -7,6 +7,7 @@ it over.
 
 import asyncio
 import math
+import os
 import re
 import socket
 import ssl
@@ -360,5 +361,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, msgspec.MsgspecError):
         return "it sent what no NATS server says"
     if isinstance(error, OSError):
-        return error.strerror or str(error) or type(error).__name__
+        is_known = error.errno is not None and error.errno > 0
+        return os.strerror(error.errno or 0) if is_known else error.strerror or str(error)
     return str(error) or type(error).__name__
