@@ -1,5 +1,6 @@
 """Who may command over NATS: by a key, or by the subjects that NATS lets somebody publish on."""
 
+import msgspec
 import pytest
 
 from tests.api.client import KEY, timer_body
@@ -171,3 +172,15 @@ async def test_subjects_of_their_own(serve: Serve):
     mine = await served.ask("get", {"id": made.data["id"]}, key=None, prefix="o.timers")
     theirs = await served.ask("get", {"id": made.data["id"]}, key=None, prefix="globex")
     assert (mine.status, theirs.status) == (200, 404)
+
+
+async def test_by_subject_a_tenant_that_is_being_deleted(serve: Serve):
+    """It may still come to stay, so whoever commands for it is to try again."""
+    served = await serve(trusts="subjects")
+    await served.api.make_key("acme")
+    rules = served.api.service.rules
+    kept = rules.tenants.kept("acme")
+    leaving = msgspec.structs.replace(kept.document, leaving_since=1)
+    assert await rules.put(rules.tenants, "acme", kept, leaving)
+    answer = await served.ask("create", timer_body(), key=None, tenant="acme")
+    assert (answer.status, answer.code) == (503, 9)

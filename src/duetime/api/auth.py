@@ -81,12 +81,14 @@ class Authentication:
     async def vouched_for(self, tenant: str, name: str, headers: Headers) -> Caller:
         """Who asks without a key, because somebody else has let them act for a tenant.
 
-        NotFound if there is no such tenant, or if it is going.
+        NotFound if there is no such tenant. While it is being deleted it may still come to stay.
         """
         if not self._is_open(tenant):
             await self._look_for_stranger("tenant")
-            if not self._is_open(tenant):
+            if not self._is_known(tenant):
                 raise NotFound("tenant not found")
+            if not self._is_open(tenant):
+                raise Unavailable("the tenant is being deleted; nothing was written, try again")
         correlation_id = _correlation_id(headers)
         return Caller(tenant, Role.WRITE, name, address=name, correlation_id=correlation_id)
 
