@@ -53,8 +53,8 @@ class AuditLineView(msgspec.Struct, kw_only=True):
     key: Annotated[
         str | None,
         Meta(
-            description="The id of the key; null: the operator's, the service itself, or who was let "
-            "in by NATS."
+            description="The id of the key; null: the operator's, the service itself, or who was "
+            "let in by NATS."
         ),
     ]
     action: str
