@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import socket
+from urllib.parse import urlsplit
 
 import pytest
+from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from duetime import __version__
-from tests.api.client import timer_body
-from tests.commands.callers import WITHIN, Served
+from tests.api.client import KEY, timer_body
+from tests.commands.callers import WITHIN, Served, content
 from tests.commands.conftest import Serve
 from tests.waiting import until
 
@@ -99,3 +102,34 @@ async def test_a_node_that_stops_answers_what_it_was_asked(serve: Serve):
         await served.ask("create", timer_body())
     with pytest.raises(NoRespondersError):
         await told(served, "PING")
+
+
+def publish_meanwhile(url: str, subject: str, reply: str, contents: list[bytes]) -> None:
+    """Publish so that the server has all of it, while nothing else in this process moves."""
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), WITHIN) as server:
+        lines = [b'CONNECT {"verbose": false, "headers": true}\r\n']
+        block = f"NATS/1.0\r\nX-API-Key: {KEY}\r\n\r\n".encode()
+        for each in contents:
+            sizes = f"{len(block)} {len(block) + len(each)}"
+            lines.append(f"HPUB {subject} {reply} {sizes}\r\n".encode() + block + each + b"\r\n")
+        server.sendall(b"".join(lines) + b"PING\r\n")
+        while b"PONG" not in server.recv(65_536):
+            pass
+
+
+@pytest.mark.promise("clean-stop")
+async def test_a_node_that_stops_hears_what_is_on_its_way(served: Served, url: str):
+    """What the server has sent to a node before it knew that it stops is answered too."""
+    inbox, answers = served.client.new_inbox(), []
+
+    async def hear(message: Msg) -> None:
+        answers.append(message.headers["Duetime-Status"])
+
+    await served.client.subscribe(inbox, cb=hear)
+    await served.client.flush()
+    bodies = [content(timer_body()) for _ in range(20)]
+    publish_meanwhile(url, f"{served.prefix}.default.timers.create", inbox, bodies)
+    await served.answering.stop(WITHIN)
+    await until(lambda: len(answers) == 20, "an answer to each", every=0.005)
+    assert set(answers) == {"201"}
