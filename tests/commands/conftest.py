@@ -11,7 +11,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from duetime.clock import SystemClock
+from duetime.clock import Clock, SystemClock
 from duetime.commands.answering import Answering
 from duetime.commands.desk import Desk
 from duetime.commands.prefixes import prefixes
@@ -121,6 +121,7 @@ def enqueue(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Enqueue:
         at: str = "",
         names: tuple[str, str] | None = None,
         max_body: int = 1 << 20,
+        clock: Clock | None = None,
         **options: Any,
     ) -> Queued:
         api = make_api(store or MemoryStore())
@@ -130,7 +131,7 @@ def enqueue(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Enqueue:
             connection,
             JetStream(connection, SystemClock()),
             Desk(api.service, KEY, trusts=trusts, max_body=max_body),
-            SystemClock(),
+            clock or SystemClock(),
             stream=stream,
             prefixes=prefixes(prefix, tenants),
             wait=0.05,

@@ -6,6 +6,7 @@ import pytest
 
 from duetime.admission import Marks
 from duetime.stores.memory import MemoryStore
+from duetime.testing import FakeClock
 from tests.api.client import timer_body
 from tests.api.gated import GatedStore
 from tests.commands.callers import WITHIN
@@ -52,3 +53,18 @@ async def test_what_takes_too_long_does_not_hold_up_a_stop(serve: Serve):
         await served.answering.stop(0.05)
     assert not served.answering._tasks
     asked.cancel()
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_whoever_asks_far_too_often_waits_alone(serve: Serve, clock: FakeClock):
+    """Answers to those who ask far too often are kept back, and take no room from others."""
+    served = await serve(marks=Marks(1, 1 << 20, 0, 0))
+    assert (await served.api.put("/groups/g", {"quotas": {"creates_per_second": 1}})).status < 300
+    statuses = []
+    while served.answering._held == 0:
+        asked = asyncio.create_task(served.ask("create", timer_body(group="g")))
+        await until(lambda asked=asked: asked.done() or served.answering._held, every=0.001)
+        statuses.append(asked.done() and asked.result().status)
+    assert 429 in statuses
+    assert (await served.ask("create", timer_body())).status == 201
+    assert (await asked).status == 429

@@ -3,8 +3,11 @@
 import asyncio
 
 import pytest
+from nats.aio.msg import Msg
 
+from duetime.api.envelope import Reply
 from duetime.clock import SystemClock, to_rfc3339
+from duetime.commands.queue import TELL_EVERY, _pause
 from duetime.nats.jetstream import Pulled
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore
@@ -13,7 +16,7 @@ from tests.api.gated import GatedStore
 from tests.commands.callers import Queued, content
 from tests.commands.conftest import Enqueue
 from tests.servers.nats import own_name
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
 HOUR = 3_600_000
 
@@ -304,3 +307,35 @@ async def test_the_key_of_another_tenant(enqueue: Enqueue):
     await queued.queue.step()
     answer = await queued.api.call("GET", "/timers", headers={"X-Tenant-ID": "acme"})
     assert len(answer.data["timers"]) == 1
+
+
+async def test_what_takes_long_is_not_given_to_others(enqueue: Enqueue, clock: FakeClock):
+    """While a timer is being written, the stream is told that somebody is still at it."""
+    store = GatedStore(MemoryStore(), "insert")
+    queued = await enqueue(store, clock=clock)
+    said: list[bytes] = []
+
+    async def hear(message: Msg) -> None:
+        said.append(message.data)
+
+    await queued.client.subscribe(f"$JS.ACK.{queued.stream}.>", cb=hear)
+    await queued.put(timer_body())
+    step = asyncio.create_task(queued.queue.step())
+    await store.begun.acquire()
+    for count in (1, 2):
+        clock.advance(int(TELL_EVERY * 1000))
+        await until(lambda count=count: len(said) == count, "word that it is at it", every=0.005)
+    store.gate.set()
+    await step
+    await until(lambda: len(said) == 3, "the acknowledgement", every=0.005)
+    assert said == [b"+WPI", b"+WPI", b"+ACK"]
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "asked", "seconds"),
+    [(1, None, 0.5), (2, None, 1), (5, None, 8), (7, None, 30), (10_000, None, 30), (1, b"60", 60)],
+)
+def test_what_failed_comes_again_later_each_time(deliveries: int, asked, seconds: float):
+    """Twice as late each time, up to a limit, and not before it was asked to."""
+    headers = () if asked is None else ((b"retry-after", asked),)
+    assert _pause(Reply(503, "no", headers=headers), deliveries) == seconds

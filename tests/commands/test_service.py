@@ -10,10 +10,12 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from duetime import __version__
+from duetime.stores.memory import MemoryStore
 from tests.api.client import KEY, timer_body
+from tests.api.gated import GatedStore
 from tests.commands.callers import WITHIN, Served, content
 from tests.commands.conftest import Serve
-from tests.waiting import until
+from tests.waiting import settle, until
 
 VERBS = {"create", "get", "update", "cancel"}
 
@@ -93,10 +95,14 @@ async def test_nodes_share_requests(serve: Serve):
 @pytest.mark.promise("clean-stop")
 async def test_a_node_that_stops_answers_what_it_was_asked(serve: Serve):
     """Whoever asked before a node stopped has their answer, and whoever asks then is not heard."""
-    served = await serve()
+    store = GatedStore(MemoryStore(), "insert")
+    served = await serve(store)
     asked = [asyncio.create_task(served.ask("create", timer_body())) for _ in range(200)]
-    await served.client.flush()
-    await served.answering.stop(WITHIN)
+    await until(lambda: len(served.answering._tasks) == 200, "all to be asked", every=0.005)
+    stopping = asyncio.create_task(served.answering.stop(WITHIN))
+    await settle()
+    store.gate.set()
+    await stopping
     assert [answer.status for answer in await asyncio.gather(*asked)] == [201] * 200
     with pytest.raises(NoRespondersError):
         await served.ask("create", timer_body())

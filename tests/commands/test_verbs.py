@@ -129,3 +129,13 @@ async def test_a_create_that_nobody_waits_for(served: Served):
         return (await served.api.get("/groups/default/timers/quiet")).status == 200
 
     await eventually(is_there, "the timer")
+
+
+async def test_a_get_that_nobody_waits_for(served: Served):
+    """A get without a reply subject is not done: there would be nobody to hear the answer."""
+    made = await served.api.create()
+    subject, body = f"{served.prefix}.default.timers.get", content({"id": made["id"]})
+    await served.client.publish(subject, body, headers={"X-API-Key": KEY})
+    await served.ask("get", {"id": made["id"]})  # comes after it
+    [endpoint] = [each for each in served.answering._service._endpoints if each.name == "get"]
+    assert endpoint.stats()["num_requests"] == 1
