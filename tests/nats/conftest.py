@@ -1,11 +1,13 @@
 """Connections of ours, and of a stranger: nats-py, which no part of Duetime uses."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
 import nats
 import pytest
+import uvloop
 from nats.aio.client import Client
 
 from duetime.clock import SystemClock
@@ -17,6 +19,11 @@ from tests.waiting import eventually, until
 
 Connected = Callable[..., Awaitable[Connection]]
 Stranger = Callable[..., Awaitable[Client]]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Sockets are the event loop's business: that is uvloop's, or asyncio's where it is missing."""
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 class Heard(list[Any]):
@@ -86,8 +93,17 @@ async def listening(client: Client, subject: str, **options: Any) -> Heard:
         heard.append(message)
 
     await client.subscribe(subject, cb=hear, **options)
-    await client.flush()
+    await heard_of(client)
     return heard
+
+
+async def heard_of(client: Client) -> None:
+    """Wait until the server knows what a stranger listens to.
+
+    Its first PING overtakes what it has not written yet; by the second, all of it is written.
+    """
+    await client.flush()
+    await client.flush()
 
 
 async def answering(ours: Connection) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.errors import MessageTooLarge, NatsUnavailable, NoResponders
 from duetime.nats import headers
-from tests.nats.conftest import Connected, Heard, Stranger, listening
+from tests.nats.conftest import Connected, Heard, Stranger, heard_of, listening
 from tests.servers.fixtures import OwnServer
 
 WITHIN = 10.0
@@ -117,7 +117,7 @@ async def test_a_request_is_answered(
         await message.respond(b"re: " + message.data)
 
     await theirs.subscribe(subject, cb=answer)
-    await theirs.flush()
+    await heard_of(theirs)
     asked = [ours.request(subject, b"%d" % number, within=WITHIN) for number in range(50)]
     answers = await asyncio.gather(*asked)
     assert [message.data for message in answers] == [b"re: %d" % number for number in range(50)]
@@ -134,7 +134,7 @@ async def test_nobody_answers(url: str, subject: str, connected: Connected, stra
     """Who listens and says nothing is not waited for for ever; the connection stays."""
     ours, theirs = await connected(url), await stranger(url)
     await theirs.subscribe(subject)
-    await theirs.flush()
+    await heard_of(theirs)
     with pytest.raises(NatsUnavailable, match=f"nobody answered on {subject} in time"):
         await ours.request(subject, b"", within=0.05)
     await ours.flush(WITHIN)

@@ -11,7 +11,7 @@ from duetime.errors import JetStreamError, NatsUnavailable, NoResponders, NotPer
 from duetime.nats import headers
 from duetime.nats.connection import Connection
 from duetime.nats.jetstream import NO_STREAM, Ack, JetStream, Outgoing
-from tests.nats.conftest import Connected, Stranger, answering
+from tests.nats.conftest import Connected, Stranger, answering, heard_of
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
 from tests.waiting import eventually, until
@@ -120,7 +120,7 @@ async def test_who_is_no_stream_is_not_taken_for_one(
         await message.respond(message.data)
 
     await theirs.subscribe(subject, cb=answer)
-    await theirs.flush()
+    await heard_of(theirs)
     answers = await jetstream.publish_all(
         [Outgoing(subject, each) for each in (b"thanks", b"{}", b"[]", b"")], WITHIN
     )
@@ -133,7 +133,7 @@ async def test_what_is_not_acknowledged_is_unknown(
     """Nobody waits for ever, and the connection stays."""
     theirs = await stranger(url)
     await theirs.subscribe(subject)
-    await theirs.flush()
+    await heard_of(theirs)
     [answer] = await jetstream.publish_all([Outgoing(subject, b"")], 0.1)
     assert isinstance(answer, NatsUnavailable)
     assert str(answer) == "JetStream did not acknowledge it in time"

@@ -182,6 +182,7 @@ def create_app(
     max_bulk_body: int = 32 << 20,
     bodies: Bodies | None = None,
     trusted_proxies: Sequence[str] = (),
+    is_nats_connected: Callable[[], bool] | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
     gate = Gate(Authentication(api_key, service.rules, service.uses, service.clock), service.clock)
@@ -205,7 +206,7 @@ def create_app(
             Usage(service),
             Audit(service, seal),
             Nodes(service),
-            Health(service),
+            Health(service, is_nats_connected),
         )
         for operation in resource.operations()
     ]

@@ -206,8 +206,10 @@ class Link(asyncio.Protocol):
 
     def drop(self, why: str) -> None:
         """Give it up at once; nothing that has not left yet leaves any more."""
+        if self.is_lost:
+            return
         if self._transport is not None:
-            with suppress(OSError, AttributeError):
+            with suppress(OSError, ValueError, AttributeError):
                 plain = self._transport.get_extra_info("socket")
                 plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NOT_LINGERING)
             self._transport.abort()
