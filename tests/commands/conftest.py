@@ -23,7 +23,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock
 from tests.api.client import KEY, Api
 from tests.api.conftest import MakeApi, make_api, sender
-from tests.commands.callers import WITHIN, Queued, Served
+from tests.commands.callers import Queued, Served
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import own_name
 
@@ -95,8 +95,7 @@ def serve(url: str, stack: AsyncExitStack, make_api: MakeApi) -> Serve:
             prefixes=prefixes(prefix, tenants),
             **options,
         )
-        answering.start()
-        await connection.flush(WITHIN)
+        await answering.start()
         client = await stranger(stack, stranger_at or at or url)
         return Served(api, client, connection, answering, prefix)
 

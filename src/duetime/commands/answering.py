@@ -27,6 +27,8 @@ MARKS = Marks(10_000, 64 * MIB, 0, 0)
 # Answers that are kept back from those who ask far too often. Beyond it they are not kept.
 MOST_HELD = 10_000
 
+FLUSHED_WITHIN = 5.0  # seconds that the server has to take note of what we listen to
+
 DESCRIPTION = "Timers: create, get, update, cancel"
 
 
@@ -54,8 +56,8 @@ class Answering:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held = 0
 
-    def start(self) -> None:
-        """Listen from now on."""
+    async def start(self) -> None:
+        """Listen; when this returns, requests are heard."""
         is_one = len(self._prefixes) == 1
         for prefix in self._prefixes:
             for verb in VERBS:
@@ -66,6 +68,8 @@ class Answering:
                     {} if prefix.tenant is None else {"tenant": prefix.tenant},
                 )
         self._service.start()
+        with suppress(NatsError):  # then it listens as soon as there is a connection again
+            await self._nats.flush(FLUSHED_WITHIN)
 
     async def stop(self, within: float) -> None:
         """Take no more requests, and answer those that are here, within so many seconds."""
