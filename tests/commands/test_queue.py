@@ -339,3 +339,15 @@ def test_what_failed_comes_again_later_each_time(deliveries: int, asked, seconds
     """Twice as late each time, up to a limit, and not before it was asked to."""
     headers = () if asked is None else ((b"retry-after", asked),)
     assert _pause(Reply(503, "no", headers=headers), deliveries) == seconds
+
+
+@pytest.mark.promise("bounded-memory")
+async def test_large_ones_are_taken_a_few_at_a_time(enqueue: Enqueue):
+    """What is taken at once is bounded in bytes, and the rest is taken later."""
+    queued = await enqueue()
+    for number in range(20):
+        await queued.put(timer_body(timer_id=f"t{number}", metadata="x" * 1_000_000))
+    await queued.queue.step()
+    assert 10 <= len(await queued.timers()) < 20
+    await eventually_taken(queued)
+    assert len(await queued.timers()) == 20
