@@ -7,8 +7,8 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
 from tests.api.client import timer_body
-from tests.commands.callers import Served
-from tests.commands.conftest import Serve, stranger
+from tests.commands.callers import Served, content
+from tests.commands.conftest import Enqueue, Serve, stranger
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
 
@@ -91,3 +91,44 @@ async def test_the_account_in_the_subject(
     acme = await stranger(stack, at(server, "acme"))
     answer = await served.ask("create", timer_body(), key=None, prefix="duetime.ACME", client=acme)
     assert answer.status == 201
+
+
+# No more than docs/nats.md says that each needs.
+PERMISSIONS = """
+authorization {
+  users: [
+    { user: duetime, password: d, permissions {
+        subscribe: [ "duetime.*.timers.*", "$SRV.>", "_INBOX.>" ]
+        publish: [ "_INBOX.>", "$JS.API.>", "$JS.ACK.>", "duetime.*.queue.dead" ] } }
+    { user: acme, password: a, permissions {
+        subscribe: [ "_INBOX.>" ]
+        publish: [ "duetime.acme.timers.*", "duetime.acme.queue.create" ] } }
+    { user: root, password: r }
+  ]
+}
+"""
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_permissions(
+    serve: Serve, enqueue: Enqueue, own_server: OwnServer, stack: AsyncExitStack
+):
+    """With the permissions that are documented all of it works, and nothing of other tenants."""
+    server = own_server("nats", configuration=PERMISSIONS)
+    ours, names = at(server, "duetime"), ("duetime", "COMMANDS")
+    served = await serve(trusts="subjects", at=ours, prefix="duetime")
+    await served.api.make_key("acme")
+    queued = await enqueue(served.api.store, trusts="subjects", at=ours, names=names)
+    acme = await stranger(stack, at(server, "acme"))
+    root = await stranger(stack, at(server, "root"))
+    assert await asked(served, acme, "acme") == 201
+    with pytest.raises(TimeoutError):
+        await acme.request("duetime.default.timers.create", b"{}", timeout=0.2)
+    subject = "duetime.acme.queue.create"
+    for body in (timer_body(), {}):
+        await acme.jetstream().publish(subject, content(body), timeout=30)
+    await queued.queue.step()
+    made = await served.api.call("GET", "/timers", headers={"X-Tenant-ID": "acme"})
+    assert len(made.data["timers"]) == 2
+    dead = await root.jetstream().get_last_msg("COMMANDS", "duetime.acme.queue.dead")
+    assert dead.headers["Duetime-Status"] == "400"
