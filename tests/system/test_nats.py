@@ -237,3 +237,49 @@ async def test_a_worker_is_replaced_while_nats_is_away(server: NatsServer, tmp_p
             assert (await service.call("POST", "/timers", body)).status == 201
         await heard.are(10)
         await client.close()
+
+
+@pytest.mark.promise("never-lost")
+async def test_no_callback_is_lost_in_a_storm(server: NatsServer, service: ServiceProcess):
+    """With the server killed, started again and paused under load: in the stream is one message of
+    each timer, whatever was sent twice.
+    """
+    client = await nats.connect(server.url(), allow_reconnect=False)
+    await client.jetstream().add_stream(name="ORDERS", subjects=["orders.>"])
+    await client.close()
+    policy = {"max_attempts": 1000, "initial_interval": "100ms", "max_interval": "1s"}
+    made: list[str] = []
+
+    async def create(count: int) -> None:
+        timers = [
+            timer("orders.due", payload=number, jetstream=True, retry_policy=policy)
+            for number in range(count)
+        ]
+        answer = await service.call("POST", "/timers/batch", {"timers": timers})
+        assert answer.status in {200, 201}, answer
+        made.extend(each["data"]["id"] for each in answer.data["timers"])
+
+    await create(500)
+    server.crash()
+    await create(500)
+    server.start()
+    await create(500)
+    server.pause()
+    await create(500)
+    server.resume()
+
+    async def are_done() -> bool:
+        return (await service.call("GET", "/timers?status=completed")).data["total"] == len(made)
+
+    await eventually(are_done, f"{len(made)} timers to complete")
+    client = await nats.connect(server.url(), allow_reconnect=False)
+    reading = await client.jetstream().pull_subscribe("orders.>", stream="ORDERS")
+    seen: list[str] = []
+    while len(seen) < len(made):
+        messages = await reading.fetch(500, timeout=PATIENCE)
+        for message in messages:
+            await message.ack()
+        seen += [message.headers["X-Timer-Id"] for message in messages]
+    assert sorted(seen) == sorted(made)
+    assert (await client.jetstream().stream_info("ORDERS")).state.messages == len(made)
+    await client.close()
