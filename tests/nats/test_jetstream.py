@@ -82,6 +82,20 @@ async def test_each_message_is_acknowledged(jetstream: JetStream, stream: str, s
     assert await jetstream.publish_all([], WITHIN) == []
 
 
+async def test_several_on_one_connection_do_not_take_each_others_answers(
+    ours: Connection, jetstream: JetStream, stream: str
+):
+    """A node publishes callbacks and events over one."""
+    other = JetStream(ours, SystemClock())
+    one = [Outgoing(f"{stream}.a", b"%d" % number) for number in range(50)]
+    two = [Outgoing(f"nobody.{stream}", b"") for _ in range(50)]
+    stored, refused = await asyncio.gather(
+        jetstream.publish_all(one, WITHIN), other.publish_all(two, WITHIN)
+    )
+    assert stored == [Ack(stream, number + 1) for number in range(50)]
+    assert {type(answer) for answer in refused} == {NoResponders}
+
+
 async def test_a_repeat_is_dropped_by_its_id(jetstream: JetStream, stream: str):
     """And acknowledged as what it is."""
     name = uuid.uuid4().hex

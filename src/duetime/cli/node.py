@@ -74,7 +74,11 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         installation = tuple(map(parse_secret, settings.signing_secrets))
         terms = GroupTerms(rules, vault, clock, installation=installation)
         name = _node_name()
-        nats = await stack.enter_async_context(connected(settings, clock, name))
+        # A worker may come in place of one that died, while NATS is away: the supervisor has
+        # looked when all of them began.
+        nats = await stack.enter_async_context(
+            connected(settings, clock, name, insists=worker is None)
+        )
         sender: Sender = HttpSender(
             clock,
             _egress(settings),

@@ -153,41 +153,49 @@ def build(
 
 def of_message(
     timer: Timer, callback: NatsCallback, now: Millis, secrets: Sequence[bytes]
-) -> dict[str, str]:
-    """The headers of the message of one attempt.
+) -> bytes:
+    """The headers of the message of one attempt, as a block.
 
     A stream keeps one message of each ``Nats-Msg-Id``: it is that of the occurrence, so that a
-    repeated attempt is dropped.
+    repeated attempt is dropped. ValueError if a header holds what could be read as another one.
     """
     told = about(timer, body(callback), now, secrets)
-    headers = {
-        "X-Timer-Id": told.timer,
-        "X-Timer-Attempt": told.attempt,
-        "X-Timer-Due": told.due,
-        "X-Correlation-ID": told.correlation_id,
-        "traceparent": told.trace,
-    }
-    if callback.headers:
-        _replace(headers, callback.headers)
-    headers["webhook-id"] = told.webhook_id
-    headers["webhook-timestamp"] = told.timestamp
-    if told.signature:
-        headers["webhook-signature"] = told.signature
+    signed = f"webhook-signature: {told.signature}\r\n" if told.signature else ""
     if told.body_signature:
-        headers["X-Timer-Signature"] = told.body_signature
+        signed += f"X-Timer-Signature: {told.body_signature}\r\n"
     if callback.jetstream:
-        headers["Nats-Msg-Id"] = told.webhook_id
-    return headers
+        signed += f"Nats-Msg-Id: {told.webhook_id}\r\n"
+    if callback.headers:
+        first = _own_and_ours(callback.headers, told)
+    else:  # most have none, and to write the others at once takes a third of the time
+        first = (
+            f"X-Timer-Id: {told.timer}\r\nX-Timer-Attempt: {told.attempt}\r\n"
+            f"X-Timer-Due: {told.due}\r\nX-Correlation-ID: {told.correlation_id}\r\n"
+            f"traceparent: {told.trace}\r\n"
+        )
+    return (
+        f"NATS/1.0\r\n{first}webhook-id: {told.webhook_id}\r\n"
+        f"webhook-timestamp: {told.timestamp}\r\n{signed}\r\n"
+    ).encode("ascii")
 
 
-def _replace(headers: dict[str, str], own: Mapping[str, str]) -> None:
-    """Put the timer's own over Duetime's, but for those that nobody else's may pass for."""
-    taken = {name.lower(): name for name in headers}
+def _own_and_ours(own: Mapping[str, str], told: About) -> str:
+    """The timer's own instead of Duetime's, but for those that nobody else's may pass for."""
+    headers = {
+        "x-timer-id": ("X-Timer-Id", told.timer),
+        "x-timer-attempt": ("X-Timer-Attempt", told.attempt),
+        "x-timer-due": ("X-Timer-Due", told.due),
+        "x-correlation-id": ("X-Correlation-ID", told.correlation_id),
+        "traceparent": ("traceparent", told.trace),
+    }
     for name, value in own.items():
         lower = name.lower()
         if not lower.startswith(_OWNED_IN_MESSAGES):
-            headers.pop(taken.get(lower, ""), None)
-            headers[name] = value
+            headers[lower] = name, value
+    text = "".join([f"{name}: {value}\r\n" for name, value in headers.values()])
+    if text.count("\n") > len(headers) or text.count("\r") > len(headers):
+        raise ValueError("a header has more than one line")
+    return text
 
 
 def body(callback: Callback) -> bytes | Raw:

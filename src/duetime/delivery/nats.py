@@ -23,7 +23,6 @@ from duetime.errors import (
     NotPermitted,
 )
 from duetime.nats import Nats, subjects
-from duetime.nats import headers as blocks
 from duetime.nats.jetstream import JetStream, Outgoing
 from duetime.timer import Callback, HttpCallback, Kind, NatsCallback, Outcome, Timer
 
@@ -108,8 +107,8 @@ class NatsSender:
         terms = self._terms(timer)
         if terms.unsignable is not None and timer.spec.signatures:
             return outcomes.not_signed(terms.unsignable)
-        told = headers.of_message(timer, callback, self._clock.now(), terms.secrets)
-        block, content = blocks.written(told), bytes(headers.body(callback))
+        block = headers.of_message(timer, callback, self._clock.now(), terms.secrets)
+        content = bytes(headers.body(callback))
         if self._closed or not is_mine():
             return _UNSENT
         if callback.jetstream:

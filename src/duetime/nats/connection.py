@@ -122,13 +122,19 @@ class Connection:
         """The address of the one that it speaks to; nothing if there is none."""
         return self._link.server.shown if self._link is not None else ""
 
-    async def connect(self, within: float = 2 * PATIENCE) -> None:
+    async def connect(self, within: float = 2 * PATIENCE, *, insists: bool = True) -> None:
         """Connect for the first time; from then on a lost link is replaced in the background.
 
-        NatsUnavailable tells which servers were tried, and why each failed.
+        NatsUnavailable tells which servers were tried, and why each failed. Whoever does not insist
+        goes on without one, until there is one.
         """
-        self._adopt(await self._open_any(within))
-        log.info("connected to NATS at %s", self.server)
+        try:
+            self._adopt(await self._open_any(within))
+        except NatsUnavailable:
+            if insists:
+                raise
+        else:
+            log.info("connected to NATS at %s", self.server)
         self._keeper = asyncio.create_task(self._keep(), name="nats")
 
     def publish(self, subject: str, data: bytes, *, headers: bytes = b"", reply: str = "") -> None:

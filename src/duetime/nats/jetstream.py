@@ -4,6 +4,7 @@ All acknowledgements come in on one subscription, each on a subject of its own.
 """
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -151,6 +152,8 @@ class JetStream:
     def __init__(self, nats: Nats, clock: Clock) -> None:
         self._nats = nats
         self._clock = clock
+        # Others may use JetStream over the same connection, and are answered elsewhere.
+        self._inbox = f"{nats.inbox}.{secrets.token_hex(4)}"
         self._waiting: dict[str, tuple[_Batch | _One, int]] = {}  # by where the answer comes in
         self._limits: dict[float, SharedTimeLimit] = {}  # by their seconds, which are few
         self._last = 0
@@ -169,7 +172,7 @@ class JetStream:
         batch = _Batch(len(messages))
         if not messages:
             return []
-        inbox, first = f"{self._nats.inbox}.j.", self._last
+        inbox, first = f"{self._inbox}.a.", self._last
         self._last += len(messages)
         tokens = [f"{inbox}{number}" for number in range(first + 1, self._last + 1)]
         for index, (message, reply) in enumerate(zip(messages, tokens, strict=True)):
@@ -203,7 +206,7 @@ class JetStream:
         """
         self._listen()
         self._last += 1
-        reply = f"{self._nats.inbox}.j.{self._last}"
+        reply = f"{self._inbox}.a.{self._last}"
         one = _One()
         self._nats.publish(message.subject, message.data, headers=message.headers, reply=reply)
         self._waiting[reply] = one, 0
@@ -295,7 +298,7 @@ class JetStream:
         self, stream: str, consumer: str, order: Mapping[str, Any], within: float
     ) -> list[Pulled]:
         self._pulls += 1
-        inbox = f"{self._nats.inbox}.p.{self._pulls}"
+        inbox = f"{self._inbox}.p.{self._pulls}"
         pull = _Pull(self._nats, order["batch"])
         listening = self._nats.subscribe(inbox, pull.hear)
         watching = self._nats.when_lost(pull.lose)
@@ -326,7 +329,7 @@ class JetStream:
     def _listen(self) -> None:
         if not self._is_listening:
             self._is_listening = True
-            self._nats.subscribe(f"{self._nats.inbox}.j.*", self._hear)
+            self._nats.subscribe(f"{self._inbox}.a.*", self._hear)
             self._nats.when_lost(self._lose)
 
     def _hear(self, message: Message) -> None:
