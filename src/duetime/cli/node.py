@@ -23,6 +23,7 @@ from duetime.cli.interpreter import loop_factory, tune
 from duetime.cli.limits import allow_open_files
 from duetime.cli.messaging import connected, own_subjects
 from duetime.cli.output import Screen
+from duetime.cli.publishing import empty_outbox
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
 from duetime.cli.storage import opened, with_outbox
@@ -41,6 +42,7 @@ from duetime.engine import Engine
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
+from duetime.nats.jetstream import JetStream
 from duetime.service import Service
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
@@ -126,6 +128,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)
+        jetstream = None if nats is None else JetStream(nats, clock)
+        empty_outbox(store, engine, clock, settings, jetstream)
         app = create_app(
             service,
             settings.api_key or "",
