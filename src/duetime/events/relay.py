@@ -29,8 +29,8 @@ LONGEST_PAUSE = 5.0
 # Ids begin with a time. What was published leaves traces in a store, which cost whoever reads past
 # them; so reading begins so much before the oldest that was there last, and from the very beginning
 # only now and then: for what a node has written whose clock is behind by more than that.
-SLACK: Millis = 600_000
-WHOLE_EVERY = 600.0  # seconds
+SLACK: Millis = 120_000
+WHOLE_EVERY = 300.0  # seconds
 LATE: Millis = 100  # an engine that is later than this goes first ...
 BREATH = 0.2  # ... but no batch waits longer for it, in seconds
 
@@ -94,7 +94,7 @@ class Relay:
         self._rests_until = 0.0
         self._failures = 0
         self._since: float | None = None  # when it began to fail
-        self._complaint = ""  # what was logged of it last
+        self._complaints: set[str] = set()  # what was logged of it
         self.published = 0
 
     @property
@@ -218,8 +218,8 @@ class Relay:
         if self._since is None:
             self._since = self._clock.monotonic()
         complaint = str(error) if isinstance(error, JetStreamError) else type(error).__name__
-        if complaint != self._complaint:  # a server that is away is so in many words
-            self._complaint = complaint
+        if complaint not in self._complaints:  # a server that is away is so in many words
+            self._complaints.add(complaint)
             log.warning("events cannot be published: %s; they wait, and nothing is lost", error)
         pause: float = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
         self._failures = min(self._failures + 1, 10)
@@ -232,4 +232,5 @@ class Relay:
                 self._clock.monotonic() - self._since,
                 (self._clock.now() - ids.time_of(oldest.id)) / 1000,
             )
-        self._since, self._complaint, self._failures = None, "", 0
+            self._complaints.clear()
+        self._since, self._failures = None, 0
