@@ -6,7 +6,7 @@ many leave soon, in a small one; then they grow, as long as the store writes the
 
 FIRST = 250
 LARGEST = 1_000
-LONGEST = 0.2  # seconds for one write, more or less
+LONGEST = 0.5  # seconds for one write, more or less; a busy disk alone may take a part of that
 
 
 class Stride:
