@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from duetime.engine import stride
+from duetime.engine.parcels import AT_ONCE
 from duetime.engine.places import POSTED_IN_ONE
 from duetime.testing import RecordingSender
 from duetime.timer import Kind, Outcome, Status
@@ -51,12 +53,14 @@ def node(store, clock):
 
 
 async def test_all_that_was_claimed_leaves_at_once(node, clock):
-    """It earns no places, and needs no turn of the loop for each: one is enough for hundreds."""
-    timers = [await node.create(callback=POSTED, delay="1s") for _ in range(200)]
+    """It earns no places, and needs no turn of the loop for each: one is enough for a hundred."""
+    timers = [await node.create(callback=POSTED, delay="1s") for _ in range(2 * AT_ONCE)]
     clock.advance(1_000)
     await node.engine.reader.step()
     await node.engine.dispatcher.step()
-    assert len(node.sender.posted) == 200
+    for turn in (1, 2):
+        await asyncio.sleep(0)
+        assert len(node.sender.posted) == turn * AT_ONCE
     node.sender.end()
     await node.commit()
     assert {(await node.get(timer)).status for timer in timers} == {Status.COMPLETED}
@@ -149,6 +153,28 @@ async def test_a_stop_gives_up_what_is_posted_and_never_ends(node, store, clock)
     heir = Node(store, clock, "node-2")
     await heir.turn()
     assert heir.sent == [(timer.id, 2)]
+
+
+async def test_the_next_ones_are_claimed_while_these_leave(node, store, clock, monkeypatch):
+    """A store that writes and a loop that sends do not wait for each other."""
+    monkeypatch.setattr(stride, "FIRST", 3 * AT_ONCE)
+    node.engine.dispatcher._stride.most = 3 * AT_ONCE
+    for _ in range(6 * AT_ONCE):
+        await node.create(callback=POSTED, delay="1s")
+    clock.advance(1_000)
+    await node.engine.reader.step()
+    await node.engine.dispatcher.step()
+    apply, left = store.store.apply, []
+
+    async def slowly(changes):
+        await settle()
+        left.append(len(node.sender.posted))
+        return await apply(changes)
+
+    store.store.apply = slowly
+    assert node.sender.posted == []
+    await node.engine.dispatcher.step()
+    assert left == [3 * AT_ONCE]
 
 
 def posting_targets(**options):

@@ -1,7 +1,12 @@
-"""Parcels are claims that were given to a sender that posts: nobody waits for them one by one."""
+"""Parcels are claims that were given to a sender that posts: nobody waits for them one by one.
+
+They leave by the hundred, with a turn of the event loop between: so the next ones are claimed while
+these leave, and the store and the loop both have something to do.
+"""
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 
 from duetime.delivery import Post
@@ -9,6 +14,8 @@ from duetime.engine.claim import Claim
 from duetime.timer import Outcome, Timer
 
 log = logging.getLogger("duetime.engine")
+
+AT_ONCE = 200
 
 
 class _Parcel:
@@ -52,6 +59,7 @@ class Parcels:
         self.on_end = on_end
         self._lost = lost
         self._under_way: set[_Parcel] = set()
+        self._leaving: deque[_Parcel] = deque()  # of these, those that are still to be posted
         self._all_ended: asyncio.Event | None = None
 
     def __len__(self) -> int:
@@ -65,11 +73,21 @@ class Parcels:
         """Give a claim away."""
         parcel = _Parcel(self, name, claim)
         self._under_way.add(parcel)
-        try:
-            self._post.post(parcel)
-        except Exception:  # it should not; and the others of its batch must not pay for it
-            log.exception("%s could not be posted", claim.timer.id)
-            parcel.ended(self._lost)
+        self._leaving.append(parcel)
+        if len(self._leaving) == 1:
+            asyncio.get_running_loop().call_soon(self._post_some)
+
+    def _post_some(self) -> None:
+        for _ in range(min(len(self._leaving), AT_ONCE)):
+            parcel = self._leaving[0]
+            try:
+                self._post.post(parcel)
+            except Exception:  # it should not; and the others must not pay for it
+                log.exception("%s could not be posted", parcel.timer.id)
+                parcel.ended(self._lost)
+            self._leaving.popleft()
+        if self._leaving:
+            asyncio.get_running_loop().call_soon(self._post_some)
 
     def take_off(self, parcel: _Parcel) -> bool:
         """Take note that one has ended; tells whether that is news."""
@@ -89,6 +107,7 @@ class Parcels:
     def give_up(self) -> int:
         """Wait for none of them any more; how many there were."""
         given_up = list(self._under_way)
+        self._leaving.clear()
         for parcel in given_up:
             parcel.ended(self._lost)
         return len(given_up)
