@@ -1,6 +1,6 @@
 """Parcels are claims that were given to a sender that posts: nobody waits for them one by one.
 
-They leave by the hundred, with a turn of the event loop between: so the next ones are claimed while
+They leave many at once, with a turn of the event loop between: so the next ones are claimed while
 these leave, and the store and the loop both have something to do.
 """
 
