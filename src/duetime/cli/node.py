@@ -25,17 +25,22 @@ from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
 from duetime.cli.storage import opened, with_outbox
 from duetime.cli.worker import Worker
-from duetime.clock import SystemClock
+from duetime.clock import Clock, SystemClock
 from duetime.config import Settings, without_password
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
 from duetime.delivery.proxy import Proxy
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
+from duetime.events.hub import Hub
+from duetime.events.jetstream_feed import JetStreamFeed
+from duetime.events.store_feed import StoreFeed
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
+from duetime.nats.jetstream import JetStream
 from duetime.service import Service
+from duetime.stores import Store
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.terms import GroupTerms
@@ -94,6 +99,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
         stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
+        live = _live(settings, store, clock, None)
         service = Service(
             store,
             sender,
@@ -107,6 +113,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             audit=Audit(store, clock, level=settings.audit, keep_for=settings.audit_retention),
             are_groups_made_by_timers=settings.unknown_groups == "create",
             vault=vault,
+            live=live,
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)
@@ -120,6 +127,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         server = ApiServer(app, drain_for=drain_for)
         if dev:
             await stack.enter_async_context(_dev_receiver(settings))
+        if live is not None:
+            server.on_exit = live.close
         return await _serve(server, listener, engine, settings, worker)
 
 
@@ -206,6 +215,17 @@ def _egress(settings: Settings) -> Egress:
         public=",".join(settings.egress_public),
         deny=",".join(settings.egress_deny),
     )
+
+
+def _live(
+    settings: Settings, store: Store, clock: Clock, jetstream: JetStream | None
+) -> Hub | None:
+    """Whoever hands out events as they happen, where there are any."""
+    if settings.outbox == "off":
+        return None
+    if jetstream is None:
+        return Hub(StoreFeed(store, clock, keep_for=settings.outbox_retention), clock)
+    return Hub(JetStreamFeed(jetstream, settings.events_stream, settings.nats_prefix), clock)
 
 
 def _proxy(settings: Settings) -> Proxy | None:
