@@ -68,5 +68,9 @@ PROMISES = {
         "With the outbox on, every change of a timer has its event, written with it: in order, and "
         "without a gap in the versions."
     ),
+    "events-heard": (
+        "Whoever listens to events hears of each change that they may hear of, from any node: in order "
+        "for each timer, also after a break."
+    ),
     "one-contract": "Every store obeys one contract.",
 }

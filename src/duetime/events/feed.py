@@ -1,7 +1,8 @@
 """A feed is where events come from, whoever wrote them: in order per timer, from any position on.
 
-A position is a text that every node understands, and that says which feed it is of. Positions of
-one feed sort as texts. They tell of events of all tenants, so nobody outside may read one.
+A position is a text that every node understands: its *family*, which says which feed it is of, and
+a place, with a dash between them. Positions of one family sort as texts, and places of one feed do.
+They tell of events of all tenants, so nobody outside may read one.
 """
 
 from typing import Literal, NamedTuple, Protocol
@@ -60,11 +61,20 @@ class Feed(Protocol):
         """
 
 
+def family_of(position: str) -> str:
+    """Those with which a position can be compared, all of one tail or one stream."""
+    return position.partition("-")[0]
+
+
+def place_of(position: str) -> str:
+    """Where it is in its feed."""
+    return position.partition("-")[2]
+
+
 def place_in(position: str, kind: Literal["outbox", "stream"]) -> str:
     """What a position says, if it is one of this kind of feed."""
-    prefix, _, place = position.partition("-")
-    if prefix == kind:
-        return place
+    if family_of(position).partition(".")[0] == kind:
+        return place_of(position)
     raise InvalidRequest(
         "Last-Event-ID: is of before NATS was switched on or off; leave it out, or say "
         f"'{FIRST}' for all that there is"

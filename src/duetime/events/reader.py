@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from duetime.clock import sleep
 from duetime.errors import NatsError, StoreError, Unavailable
-from duetime.events.feed import FIRST, Tail, Told
+from duetime.events.feed import FIRST, Tail, Told, place_of
 from duetime.events.ring import Ring
 from duetime.events.wish import Wish
 
@@ -145,13 +145,13 @@ class Reader:
         before = self._before
         if before is None:
             return events
-        if events[-1].position > before.position:
+        if place_of(events[-1].position) > place_of(before.position):
             self._before = None
         return [told for told in events if not before.has_told(told)]
 
     def _reach(self, position: str) -> str:
-        self._reached = max(self._reached, position)
-        return self._reached
+        self._reached = position
+        return position
 
 
 def stopping() -> Unavailable:

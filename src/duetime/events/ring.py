@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from itertools import islice
 
-from duetime.events.feed import Told
+from duetime.events.feed import Told, family_of
 
 _OVERHEAD = 500  # bytes of an event, beside its body
 
@@ -57,6 +57,8 @@ class Ring:
         An event that came late has the position that was reached when it came. So among those of
         one position the one that made it was heard, and whether the late ones were is not known.
         """
+        if family_of(position) != family_of(self._start):
+            return None
         if position < self._start or (position == self._start and self._starts_late):
             return None
         for number, told in enumerate(self._events, self.first):

@@ -14,10 +14,11 @@ visible only when it is committed, and that may be after others with greater ids
 - A round rests for twice as long as it took: a store that is slow makes the feed late, and not the
   feed the store slower.
 
-A position is the greatest id that was told. Which of the ids before it were visible then, nobody
-knows later, so whoever goes on from one hears the last ``LOOK_BACK`` before it again.
+A position is the greatest id that was told, and by whom: which of the ids before it were visible
+then, nobody else knows. So whoever goes on elsewhere hears the last ``LOOK_BACK`` before it again.
 """
 
+import secrets
 from collections.abc import Iterator
 
 from duetime import ids
@@ -76,6 +77,7 @@ class StoreTail:
         self._store = store
         self._clock = clock
         self._tenant = tenant
+        self._family = f"outbox.{secrets.token_hex(4)}"
         self._told: set[str] = set()  # ids, of the last LOOK_BACK
         self._floor: Millis = 0  # what is older is not looked at again
         self._reached = reached
@@ -90,18 +92,22 @@ class StoreTail:
 
     @property
     def position(self) -> str:
-        return f"outbox-{self._reached}"
+        return f"{self._family}-{self._reached}"
 
     def has_told(self, told: Told) -> bool:
         return told.id in self._told
 
     async def skip(self) -> None:
-        """Take all that is there for told: it is not new."""
-        events: list[Event] | None = None
-        while events is None or len(events) == PAGE:
+        """Take for told what is not new.
+
+        What is held back is told, though it is a little older than whoever asks: another tail that
+        begins in the same moment does not tell it before, and so leaves it to this one.
+        """
+        while not self.is_level:
             events = await self._page()
-            self._told.update(event.id for event in events)
-        self.is_level = True
+            due = [event.id for event in events if event.at <= self._bound]
+            self._told.update(due)
+            self.is_level = len(due) < PAGE
 
     async def read(self) -> list[Told]:
         if self.is_level:
