@@ -72,6 +72,8 @@ class Reader:
         if self._hub.is_closed:
             raise stopping()
         if not self._coming.done():
+            if self._tail is None and self._ring is not None and self._number == self._ring.end:
+                self.position = self._hub.position  # it has heard all up to there
             return []
         coming, self._coming = self._coming, None
         events = coming.result()
@@ -113,7 +115,6 @@ class Reader:
             raise Unavailable("you read too slowly, and were left behind; go on from the last id")
         events = ring.since(self._number, AT_ONCE)
         if not events:
-            self.position = self._reach(self._hub.position)
             await ring.news.wait()
             return []
         self._number += len(events)
