@@ -71,6 +71,9 @@ PROMISES = {
     "events-heard": (
         "Whoever listens to events hears of each change that they may hear of, from any node: in order "
         "for each timer, also after a break."
+    "events-arrive": (
+        "Every event is published at least once, by one node at a time, in order for each timer, "
+        "and a repeat has the same message id; whatever crashes."
     ),
     "one-contract": "Every store obeys one contract.",
 }
