@@ -69,8 +69,9 @@ PROMISES = {
         "without a gap in the versions."
     ),
     "events-heard": (
-        "Whoever listens to events hears of each change that they may hear of, from any node: in order "
-        "for each timer, also after a break."
+        "Whoever listens to events hears of all changes that they may hear of, whichever node made "
+        "them: in order for each timer, also after a break."
+    ),
     "events-arrive": (
         "Every event is published at least once, by one node at a time, in order for each timer, "
         "and a repeat has the same message id; whatever crashes."
