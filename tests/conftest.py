@@ -24,7 +24,7 @@ _OF_OURS = {*(setting.env for setting in EVERY), "DUETIME_URL", "DUETIME_TENANT"
 # Where tests take longest. If one of them were the last to begin, the others would wait for it.
 _LONGEST = ("tests/cluster/", "tests/system/")
 
-_ENGINE = re.compile(r"\[(" + "|".join((*EMBEDDED, *KINDS)) + r")\b")
+_ENGINE = re.compile(r"\[(" + "|".join((*EMBEDDED, *KINDS)) + r")(?=[\]-])")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -46,10 +46,7 @@ class HttpCallback(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_d
 
 
 class NatsCallback(msgspec.Struct, frozen=True, kw_only=True, tag="nats", omit_defaults=True):
-    """A NATS message to publish on ``topic``, or on ``topic.key`` where there is a key.
-
-    So far it is accepted only to be refused in words: there is no sender for it yet.
-    """
+    """A NATS message to publish on ``topic``, or on ``topic.key`` where there is a key."""
 
     topic: str
     key: str | None = None

@@ -57,7 +57,7 @@ async def test_is_stored_as_sent(api: Api):
 async def test_nats_is_refused_where_it_is_not_configured(quick_api: Api):
     """Without a NATS server, a NATS callback fails validation at creation, naming the field."""
     answer = await quick_api.post("/timers", NATS)
-    expected = "callback.type: nats is not configured on this server"
+    expected = "callback.type: nats is not configured on this server; whoever runs it sets NATS_URL"
     assert answer.summary == (400, 2, expected)
     assert answer.data is None
 

@@ -36,8 +36,22 @@ async def test_healthy(api: Api):
     assert answer.envelope == {
         "code": 0,
         "message": "healthy",
-        "data": {"status": "up", "database": "connected", "timestamp": "2025-10-26T10:30:00Z"},
+        "data": {
+            "status": "up",
+            "database": "connected",
+            "nats": "not_configured",
+            "timestamp": "2025-10-26T10:30:00Z",
+        },
     }
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+async def test_nats(make_api: MakeApi, is_connected: bool):  # noqa: FBT001
+    """It tells how NATS is, and is up without it: only its callbacks wait."""
+    api = make_api(MemoryStore(), is_nats_connected=lambda: is_connected)
+    answer = await api.call("GET", "/healthz", key=None)
+    assert answer.status == 200
+    assert answer.data["nats"] == ("connected" if is_connected else "disconnected")
 
 
 async def test_database_is_gone(make_api: MakeApi):
@@ -52,6 +66,7 @@ async def test_database_is_gone(make_api: MakeApi):
         "data": {
             "status": "degraded",
             "database": "disconnected",
+            "nats": "not_configured",
             "timestamp": "2025-10-26T10:30:00Z",
         },
     }

@@ -41,6 +41,42 @@ def test_create_sends_what_was_given_and_nothing_else(timer, service):
     }
 
 
+def test_create_for_nats(timer, service):
+    """A topic instead of a URL; what the service shows of it is one line."""
+    config = {"type": "nats", "topic": "orders.due", "key": "7", "jetstream": True}
+    service.answer = lambda _: ok(a_timer(callback_config=config, callback_type="nats"))
+    flags = ("--topic", "orders.due", "--key", "7", "--jetstream", "--header", "A: 1")
+    ended = timer("create", "--in", "10s", *flags, "--data", "{}")
+    assert ended.code == 0
+    assert service.requests[0].json == {
+        "delay": "10s",
+        "callback": {**config, "headers": {"A": "1"}, "payload": {}},
+    }
+    service.requests.clear()
+    assert "NATS orders.due.7 in JetStream" in timer("get", ID).out
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ("--topic a --method PUT", "--method: is not for --topic"),
+        ("--topic a --timeout 5s", "--timeout: is not for --topic"),
+        ("--topic a --credential c", "--credential: is not for --topic"),
+        ("--topic a --no-credential", "--no-credential: is not for --topic"),
+        ("--topic a --follow-response", "--follow-response: is not for --topic"),
+        ("--url http://x.example --key b", "--key: is not for --url"),
+        ("--url http://x.example --jetstream", "--jetstream: is not for --url"),
+        ("--url http://x.example --topic a", "not allowed with argument"),
+    ],
+)
+def test_flags_of_another_kind_of_callback(timer, service, flags, problem):
+    """Nothing is sent, and the message names the flag."""
+    ended = timer("create", "--in", "10s", *flags.split())
+    assert ended.code == 2
+    assert problem in ended.err
+    assert not service.requests
+
+
 def test_create_knows_every_field(timer, service):
     """Each flag has its place in the body."""
     service.answer = lambda _: ok(a_timer())

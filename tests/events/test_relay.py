@@ -6,12 +6,15 @@ import pytest
 from msgspec.structs import replace
 from nats.js import api
 
-from duetime import model
+from duetime import ids, model
+from duetime.errors import StoreUnavailable
 from duetime.events import relay as relays
 from duetime.events.relay import FIRST_PAUSE, LONGEST_PAUSE, Relay
 from duetime.events.stream import EventStream
 from duetime.events.view import encode
+from duetime.outbox import Outbox
 from duetime.stores import Change, Insert
+from duetime.testing import FlakyStore
 from tests.events.conftest import waiting
 from tests.events.lives import MANY, live
 from tests.events.reading import check_published
@@ -51,6 +54,7 @@ async def test_the_stream_is_made(post):
     await live(post.outbox)
     await post.relay.step()
     await live(post.outbox)
+    post.clock.advance(1_000)
     await post.relay.step()
     assert post.tap.made == 1
     info = await post.theirs.stream_info(post.stream.name)
@@ -168,6 +172,7 @@ async def test_a_stream_that_was_deleted_is_made_anew(post):
     await post.relay.step()
     await post.theirs.delete_stream(post.stream.name)
     await live(post.outbox)
+    post.clock.advance(1_000)
     written = await waiting(post.outbox)
     assert await post.relay.step() == FIRST_PAUSE
     assert await waiting(post.outbox) == written
@@ -295,6 +300,83 @@ async def test_what_is_written_here_wakes_the_relay_once(post):
     post.clock.advance(10)
     await settle()
     assert woken == [True, True]
+
+
+async def test_a_wake_looks_only_where_something_was_written(post):
+    """Of some stores, each shard is asked by itself; a look at all of them comes with the poll."""
+    asked = []
+    events = post.outbox.events
+
+    async def asking(shards, after, limit):
+        asked.append(len(shards))
+        return await events(shards, after, limit)
+
+    post.outbox.events = asking
+    post.outbox.on_events = post.relay.heed
+    another = Outbox(post.outbox._store)
+    await post.relay.step()
+    await live(post.outbox, shard=3)
+    await live(another, shard=4)
+    assert await post.relay.step() == pytest.approx(1.0)
+    post.clock.advance(1_000)
+    await post.relay.step()
+    assert asked == [4096, 1, 4096]
+    assert [event.timer[15:18] for wave in post.tap.waves for event in wave] == [
+        *(["003"] * 4),
+        *(["004"] * 4),
+    ]
+
+
+async def test_what_was_written_meanwhile_is_not_forgotten(post):
+    """A look that failed looks at all shards when it is tried again."""
+    flaky = FlakyStore(post.outbox)
+    relay = Relay(flaky, post.tap, post.clock, tenure=post.office)
+    post.outbox.on_events = relay.heed
+    await relay.step()
+    await live(post.outbox, shard=3)
+    flaky.failing = "before"
+    with pytest.raises(StoreUnavailable):
+        await relay.step()
+    flaky.failing = None
+    await relay.step()
+    assert len(post.tap.waves) == 4
+
+
+async def test_reading_begins_shortly_before_what_is_there(post):
+    """What was published leaves traces that need not be read past, but now and then."""
+    asked = []
+    events = post.outbox.events
+
+    async def asking(shards, after, limit):
+        asked.append(after and post.clock.now() - ids.time_of(after))
+        return await events(shards, after, limit)
+
+    post.outbox.events = asking
+    for _ in range(650):
+        post.clock.advance(1_000)
+        await post.relay.step()
+    assert asked[0] is None
+    assert set(asked[1:600]) == {relays.SLACK + 1_000}
+    assert asked[600:].count(None) == 1
+    post.tap.failing = "before"
+    await live(post.outbox, now=post.clock.now())
+    for _ in range(60):  # what cannot be published is not left behind
+        post.clock.advance(60_000)
+        await post.relay.step()
+    post.tap.failing = None
+    post.clock.advance(60_000)
+    await post.relay.step()
+    assert await waiting(post.outbox) == []
+
+
+async def test_shards_that_come_over_are_read_from_the_beginning(post):
+    """Whoever had them may have left what is old."""
+    post.office.mine = [2]
+    await post.relay.step()
+    await live(post.outbox, shard=1, now=NOW - 10 * relays.SLACK)
+    post.office.mine = [1, 2]
+    await post.relay.step()
+    assert await waiting(post.outbox) == []
 
 
 async def test_events_that_say_little_are_published(post):

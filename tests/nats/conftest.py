@@ -1,16 +1,17 @@
 """Connections of ours, and of a stranger: nats-py, which no part of Duetime uses."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
 import nats
 import pytest
+import uvloop
 from nats.aio.client import Client
 
 from duetime.clock import SystemClock
 from duetime.errors import NatsUnavailable
-from duetime.nats import Message
 from duetime.nats.connection import Connection
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer, own_name
@@ -20,8 +21,13 @@ Connected = Callable[..., Awaitable[Connection]]
 Stranger = Callable[..., Awaitable[Client]]
 
 
-class Heard(list[Message]):
-    """What a subscription has brought."""
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Sockets are the event loop's business: that is uvloop's, or asyncio's where it is missing."""
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+
+
+class Heard(list[Any]):
+    """What a subscription has brought, of ours or of nats-py's."""
 
     async def are(self, count: int) -> "Heard":
         """Wait until there are so many."""
@@ -77,6 +83,27 @@ async def stranger() -> AsyncIterator[Stranger]:
             return client
 
         yield connect
+
+
+async def listening(client: Client, subject: str, **options: Any) -> Heard:
+    """What a stranger hears on a subject, from now on."""
+    heard = Heard()
+
+    async def hear(message: Any) -> None:
+        heard.append(message)
+
+    await client.subscribe(subject, cb=hear, **options)
+    await heard_of(client)
+    return heard
+
+
+async def heard_of(client: Client) -> None:
+    """Wait until the server knows what a stranger listens to.
+
+    Its first PING overtakes what it has not written yet; by the second, all of it is written.
+    """
+    await client.flush()
+    await client.flush()
 
 
 async def answering(ours: Connection) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.errors import MessageTooLarge, NatsUnavailable, NoResponders
 from duetime.nats import headers
-from tests.nats.conftest import Connected, Heard, Stranger
+from tests.nats.conftest import Connected, Heard, Stranger, heard_of, listening
 from tests.servers.fixtures import OwnServer
 
 WITHIN = 10.0
@@ -32,12 +32,11 @@ async def test_a_stranger_hears_us(
 ):
     """With headers, and with a payload that looks like the protocol."""
     ours, theirs = await connected(url), await stranger(url)
-    inbox = await theirs.subscribe(subject)
-    await theirs.flush()
+    heard = await listening(theirs, subject)
     block = headers.written({"One": "1", "Two": "zwei: 2"})
     ours.publish(subject, b"\r\nMSG x 1 5\r\nhello\r\n", headers=block, reply="there")
     await ours.flush(WITHIN)
-    message = await inbox.next_msg(WITHIN)
+    [message] = await heard.are(1)
     assert message.data == b"\r\nMSG x 1 5\r\nhello\r\n"
     assert message.headers == {"One": "1", "Two": "zwei: 2"}
     assert message.reply == "there"
@@ -118,7 +117,7 @@ async def test_a_request_is_answered(
         await message.respond(b"re: " + message.data)
 
     await theirs.subscribe(subject, cb=answer)
-    await theirs.flush()
+    await heard_of(theirs)
     asked = [ours.request(subject, b"%d" % number, within=WITHIN) for number in range(50)]
     answers = await asyncio.gather(*asked)
     assert [message.data for message in answers] == [b"re: %d" % number for number in range(50)]
@@ -135,7 +134,7 @@ async def test_nobody_answers(url: str, subject: str, connected: Connected, stra
     """Who listens and says nothing is not waited for for ever; the connection stays."""
     ours, theirs = await connected(url), await stranger(url)
     await theirs.subscribe(subject)
-    await theirs.flush()
+    await heard_of(theirs)
     with pytest.raises(NatsUnavailable, match=f"nobody answered on {subject} in time"):
         await ours.request(subject, b"", within=0.05)
     await ours.flush(WITHIN)
@@ -187,15 +186,12 @@ async def test_what_was_published_leaves_before_it_is_closed(
 ):
     """And nothing can be published after that; to close twice does no harm."""
     ours, theirs = await connected(url), await stranger(url)
-    inbox = await theirs.subscribe(subject)
-    await theirs.flush()
+    heard = await listening(theirs, subject)
     for number in range(10):
         ours.publish(subject, b"%d" % number)
     await ours.close()
     await ours.close()
-    assert [(await inbox.next_msg(WITHIN)).data for _ in range(10)] == [
-        b"%d" % number for number in range(10)
-    ]
+    assert (await heard.are(10)).data == [b"%d" % number for number in range(10)]
     with pytest.raises(NatsUnavailable, match="there is no connection"):
         ours.publish(subject, b"")
     with pytest.raises(NatsUnavailable, match="there is no connection"):

@@ -11,7 +11,7 @@ from duetime.errors import JetStreamError, NatsUnavailable, NoResponders, NotPer
 from duetime.nats import headers
 from duetime.nats.connection import Connection
 from duetime.nats.jetstream import NO_STREAM, Ack, JetStream, Outgoing
-from tests.nats.conftest import Connected, Stranger, answering
+from tests.nats.conftest import Connected, Stranger, answering, heard_of
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
 from tests.waiting import eventually, until
@@ -82,6 +82,20 @@ async def test_each_message_is_acknowledged(jetstream: JetStream, stream: str, s
     assert await jetstream.publish_all([], WITHIN) == []
 
 
+async def test_several_on_one_connection_do_not_take_each_others_answers(
+    ours: Connection, jetstream: JetStream, stream: str
+):
+    """A node publishes callbacks and events over one."""
+    other = JetStream(ours, SystemClock())
+    one = [Outgoing(f"{stream}.a", b"%d" % number) for number in range(50)]
+    two = [Outgoing(f"nobody.{stream}", b"") for _ in range(50)]
+    stored, refused = await asyncio.gather(
+        jetstream.publish_all(one, WITHIN), other.publish_all(two, WITHIN)
+    )
+    assert stored == [Ack(stream, number + 1) for number in range(50)]
+    assert {type(answer) for answer in refused} == {NoResponders}
+
+
 async def test_a_repeat_is_dropped_by_its_id(jetstream: JetStream, stream: str):
     """And acknowledged as what it is."""
     name = uuid.uuid4().hex
@@ -120,7 +134,7 @@ async def test_who_is_no_stream_is_not_taken_for_one(
         await message.respond(message.data)
 
     await theirs.subscribe(subject, cb=answer)
-    await theirs.flush()
+    await heard_of(theirs)
     answers = await jetstream.publish_all(
         [Outgoing(subject, each) for each in (b"thanks", b"{}", b"[]", b"")], WITHIN
     )
@@ -133,7 +147,7 @@ async def test_what_is_not_acknowledged_is_unknown(
     """Nobody waits for ever, and the connection stays."""
     theirs = await stranger(url)
     await theirs.subscribe(subject)
-    await theirs.flush()
+    await heard_of(theirs)
     [answer] = await jetstream.publish_all([Outgoing(subject, b"")], 0.1)
     assert isinstance(answer, NatsUnavailable)
     assert str(answer) == "JetStream did not acknowledge it in time"

@@ -10,7 +10,7 @@ import pytest
 from tests.servers.cassandra import cassandra_5
 from tests.servers.cassandra_ring import CassandraRing
 from tests.servers.desk import DESK, Desk, desk_at
-from tests.servers.kinds import KINDS, Kind
+from tests.servers.kinds import DATABASES, KINDS, Kind
 from tests.servers.mongodb import mongodb_6
 from tests.servers.mongodb_set import MongodbSet
 from tests.servers.pgbouncer import Pgbouncer, pgbouncer
@@ -80,7 +80,7 @@ def _needs_a_server(item: pytest.Item) -> bool:
     if not _EMBEDDED.isdisjoint(params):
         return False
     fixtures = getattr(item, "fixturenames", [])
-    return not KINDS.keys().isdisjoint(params) or not _FIXTURES.isdisjoint(fixtures)
+    return not DATABASES.keys().isdisjoint(params) or not _FIXTURES.isdisjoint(fixtures)
 
 
 def _params(item: pytest.Item) -> list[object]:

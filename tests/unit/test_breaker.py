@@ -83,7 +83,7 @@ async def test_which_answers_are_failures(breakers, status):
     assert is_shut(breakers)
 
 
-@pytest.mark.parametrize("kind", [Kind.NETWORK, Kind.TIMEOUT, Kind.TLS, Kind.DNS])
+@pytest.mark.parametrize("kind", [Kind.NETWORK, Kind.TIMEOUT, Kind.TLS, Kind.DNS, Kind.NATS])
 async def test_no_answer_is_a_failure(breakers, kind):
     """Whatever went wrong on the way to it."""
     assert fail(breakers, 3, Outcome(kind=kind, error="no", retryable=True))

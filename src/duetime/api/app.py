@@ -220,6 +220,7 @@ def create_app(
     max_bulk_body: int = 32 << 20,
     bodies: Bodies | None = None,
     trusted_proxies: Sequence[str] = (),
+    is_nats_connected: Callable[[], bool] | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
     authentication = Authentication(api_key, service.rules, service.uses, service.clock)
@@ -245,7 +246,7 @@ def create_app(
             Audit(service, seal),
             Events(service, seal),
             Nodes(service),
-            Health(service),
+            Health(service, is_nats_connected),
         )
         for operation in resource.operations()
     ]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 else:
     EventType = Literal[tuple(TYPES)]
 
+_UUID = Meta(max_length=36, description="The timer's id.", extra_json_schema={"format": "uuid"})
 _Position = Annotated[
     str,
     Meta(
@@ -53,7 +54,7 @@ class EventParameters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     group: GroupName | None = None
     type: Annotated[list[EventType], Meta(max_length=len(TYPES), description="One of these.")] = []
-    timer: Annotated[str, Meta(max_length=36, description="The timer's id.")] | None = None
+    timer: Annotated[str, _UUID] | None = None
     tag: Annotated[list[Tag], Meta(max_length=MOST_TAGS, description="All of these.")] = []
     last_event_id: _Position | None = None
     follow: Annotated[

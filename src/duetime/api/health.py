@@ -1,6 +1,7 @@
 """Health: /healthz for whether the service is up, /readyz for whether it can do its work."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import msgspec
@@ -22,6 +23,13 @@ class HealthView(msgspec.Struct):
 
     status: Literal["up", "degraded"]
     database: Literal["connected", "disconnected"]
+    nats: Annotated[
+        Literal["connected", "disconnected", "not_configured"],
+        Meta(
+            description="Where it is `disconnected`, NATS callbacks fail under their retry policy "
+            "until it is back; the service is up all the same."
+        ),
+    ]
     timestamp: Instant
 
 
@@ -45,8 +53,11 @@ class ReadinessView(msgspec.Struct):
 class Health:
     """The operations that tell how the service is doing."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self, service: Service, is_nats_connected: Callable[[], bool] | None = None
+    ) -> None:
         self._service = service
+        self._is_nats_connected = is_nats_connected  # None: there is no NATS
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -76,9 +87,14 @@ class Health:
     async def health(self, _request: Request) -> Reply:
         now = to_rfc3339(self._service.clock.now())
         if await self._is_connected():
-            return Reply(200, "healthy", HealthView("up", "connected", now))
-        data = HealthView("degraded", "disconnected", now)
+            return Reply(200, "healthy", HealthView("up", "connected", self._nats(), now))
+        data = HealthView("degraded", "disconnected", self._nats(), now)
         return Reply(500, "database connection failed", data, code=Code.UNEXPECTED)
+
+    def _nats(self) -> Literal["connected", "disconnected", "not_configured"]:
+        if self._is_nats_connected is None:
+            return "not_configured"
+        return "connected" if self._is_nats_connected() else "disconnected"
 
     async def readiness(self, _request: Request) -> Reply:
         engine = self._service.engine_status()

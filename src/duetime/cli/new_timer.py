@@ -6,6 +6,7 @@ from typing import Any, cast
 from duetime.cli import retry_flags
 from duetime.cli.arguments import duration, given, header, json_text, told
 from duetime.client.types import NewTimer
+from duetime.errors import ConfigurationError
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +14,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     when.add_argument("--in", dest="delay", type=duration, metavar="DURATION", help="10s, 15m, 3d")
     when.add_argument("--at", metavar="TIME", help="RFC 3339, e.g. 2030-01-01T09:00:00+01:00")
     what = parser.add_argument_group("what to call")
-    what.add_argument("--url", required=True, help="where the callback goes")
+    where = what.add_mutually_exclusive_group(required=True)
+    where.add_argument("--url", help="where the callback goes")
+    where.add_argument("--topic", help="the NATS subject that it is published on, instead of --url")
+    what.add_argument("--key", help="with --topic: what follows it in the subject, after a dot")
+    what.add_argument(
+        "--jetstream",
+        action="store_const",
+        const=True,
+        help="with --topic: have a stream of JetStream acknowledge it",
+    )
     what.add_argument("--method", help="the HTTP method (default: POST)")
     what.add_argument(
         "--header",
@@ -78,12 +88,31 @@ def _add_identity_flags(which: argparse._ArgumentGroup) -> None:
     which.add_argument("--correlation-id", metavar="ID", help="passed on with the callback")
 
 
-def timer_from(args: argparse.Namespace) -> NewTimer:
-    """The body of the request: what was given, and nothing else; the service has the defaults."""
+def _http_callback(args: argparse.Namespace) -> dict[str, Any]:
+    _refuse(args, "--url", "key", "jetstream")
     callback: dict[str, Any] = {"type": "http", "url": args.url}
     callback |= given(args, "method", "timeout", "credential", "follow_response")
     if args.no_credential:
         callback["credential"] = None
+    return callback
+
+
+def _nats_callback(args: argparse.Namespace) -> dict[str, Any]:
+    _refuse(args, "--topic", "method", "timeout", "credential", "follow_response")
+    if args.no_credential:
+        raise ConfigurationError("--no-credential: is not for --topic")
+    return {"type": "nats", "topic": args.topic, **given(args, "key", "jetstream")}
+
+
+def _refuse(args: argparse.Namespace, kind: str, *names: str) -> None:
+    """Let nobody believe that a flag counts which means nothing for this kind of callback."""
+    for name in given(args, *names):
+        raise ConfigurationError(f"--{name.replace('_', '-')}: is not for {kind}")
+
+
+def timer_from(args: argparse.Namespace) -> NewTimer:
+    """The body of the request: what was given, and nothing else; the service has the defaults."""
+    callback = _http_callback(args) if args.topic is None else _nats_callback(args)
     if args.headers:
         callback["headers"] = dict(args.headers)
     if args.data is not None:

@@ -20,6 +20,7 @@ from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
 from duetime.cli.interpreter import loop_factory, tune
 from duetime.cli.limits import allow_open_files
+from duetime.cli.messaging import connected, own_subjects
 from duetime.cli.output import Screen
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
@@ -27,9 +28,12 @@ from duetime.cli.storage import opened, with_outbox
 from duetime.cli.worker import Worker
 from duetime.clock import Clock, SystemClock
 from duetime.config import Settings, without_password
+from duetime.delivery import Sender
 from duetime.delivery.egress import Egress
 from duetime.delivery.http import HttpSender
+from duetime.delivery.nats import NatsSender
 from duetime.delivery.proxy import Proxy
+from duetime.delivery.routing import RoutingSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
 from duetime.events.hub import Hub
@@ -38,6 +42,7 @@ from duetime.events.store_feed import StoreFeed
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
+from duetime.nats import Nats
 from duetime.nats.jetstream import JetStream
 from duetime.service import Service
 from duetime.stores import Store
@@ -71,17 +76,23 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         rules = Rules(store, clock)
         vault = Vault(tuple(map(parse_key, settings.secrets_key)))
         installation = tuple(map(parse_secret, settings.signing_secrets))
-        sender = HttpSender(
+        terms = GroupTerms(rules, vault, clock, installation=installation)
+        name = _node_name()
+        nats = await stack.enter_async_context(connected(settings, clock, name))
+        sender: Sender = HttpSender(
             clock,
             _egress(settings),
             proxy=_proxy(settings),
             credentials=Wallet(rules, vault),
-            terms=GroupTerms(rules, vault, clock, installation=installation),
+            terms=terms,
         )
+        if nats is not None:
+            by_nats = NatsSender(nats, clock, terms=terms, reserved=own_subjects(settings))
+            sender = RoutingSender(sender, by_nats)
         stack.push_async_callback(sender.close)
         meter = Meter(rules, store, clock)
         engine = Engine(
-            _node_name(),
+            name,
             store,
             sender,
             clock,
@@ -99,7 +110,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
         stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
-        live = _live(settings, store, clock, None)
+        live = _live(settings, store, clock, nats)
         service = Service(
             store,
             sender,
@@ -123,6 +134,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             max_body=settings.max_body_bytes,
             max_bulk_body=settings.max_batch_bytes,
             trusted_proxies=settings.trusted_proxies,
+            is_nats_connected=None if nats is None else lambda: nats.is_connected,
         )
         server = ApiServer(app, drain_for=drain_for)
         if dev:
@@ -217,14 +229,13 @@ def _egress(settings: Settings) -> Egress:
     )
 
 
-def _live(
-    settings: Settings, store: Store, clock: Clock, jetstream: JetStream | None
-) -> Hub | None:
+def _live(settings: Settings, store: Store, clock: Clock, nats: Nats | None) -> Hub | None:
     """Whoever hands out events as they happen, where there are any."""
     if settings.outbox == "off":
         return None
-    if jetstream is None:
+    if nats is None:
         return Hub(StoreFeed(store, clock, keep_for=settings.outbox_retention), clock)
+    jetstream = JetStream(nats, clock)
     return Hub(JetStreamFeed(jetstream, settings.events_stream, settings.nats_prefix), clock)
 
 

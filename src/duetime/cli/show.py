@@ -169,7 +169,11 @@ def _where(callback: Any) -> str | None:
     config: dict[str, Any] = dict(callback or {})
     if "url" in config:
         return f"{config.get('method', 'POST')} {config['url']}"
-    return config.get("topic")
+    if "topic" not in config:
+        return None
+    key = config.get("key")
+    subject = config["topic"] if key is None else f"{config['topic']}.{key}"
+    return f"NATS {subject}{' in JetStream' if config.get('jetstream') else ''}"
 
 
 def _response(outcome: Outcome | Attempt | None) -> str:

@@ -241,4 +241,5 @@ class Health(TypedDict, total=False):
 
     status: Required[str]
     database: str
+    nats: str
     timestamp: str

@@ -1,8 +1,9 @@
-"""The headers of a callback request, and which of them are whose.
+"""The headers of a callback, and which of them are whose.
 
 Duetime's own come first, the timer's replace them, and last come the ``webhook-*`` ones, which a
-signature vouches for, and the signatures that the timer is to have. Names are in title case here
-and on the wire: receivers should not care for it, and some do.
+signature vouches for, and the signatures that the timer is to have. In a request, names are in
+title case here and on the wire: receivers should not care for it, and some do. In a NATS message
+they are written as the docs write them, because there most receivers do care.
 """
 
 import re
@@ -11,6 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from random import getrandbits
 from string import ascii_letters, digits, punctuation
+from typing import NamedTuple
 from urllib.parse import quote
 
 from msgspec import UNSET, Raw
@@ -18,7 +20,7 @@ from msgspec import UNSET, Raw
 from duetime import __version__
 from duetime.clock import Millis, to_rfc3339
 from duetime.delivery.signing import body_signatures, signatures
-from duetime.timer import HttpCallback, Timer
+from duetime.timer import Callback, HttpCallback, NatsCallback, Timer
 
 USER_AGENT = f"duetime/{__version__}"
 MOST_HEADERS = 64
@@ -40,6 +42,8 @@ _OWNED = frozenset(
     }
 )
 _OWNED_PREFIXES = (_SIGNED, "proxy-")
+_BODY_SIGNATURE = "x-timer-signature"
+_OWNED_IN_MESSAGES = (_SIGNED, "nats-", _BODY_SIGNATURE)
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Beyond ASCII there is no telling which encoding a receiver reads, so nothing is sent in one.
@@ -54,7 +58,7 @@ _SIGNATURES = ("Webhook-Signature", "X-Timer-Signature")
 _spelled = lru_cache(maxsize=1024)(str.title)
 
 
-def problem_with(headers: Mapping[str, str]) -> str | None:
+def problem_with(headers: Mapping[str, str], *, in_message: bool = False) -> str | None:
     """Why these headers of a timer cannot be sent, or None if they can. Never shows a value."""
     if len(headers) > MOST_HEADERS:
         return f"at most {MOST_HEADERS} are possible"
@@ -63,7 +67,7 @@ def problem_with(headers: Mapping[str, str]) -> str | None:
     seen = set()
     for name, value in headers.items():
         lower = name.lower()
-        if problem := _problem_with_one(name, lower, value):
+        if problem := _problem_with_one(name, lower, value, in_message=in_message):
             return problem
         if lower in seen:
             return f"{name} is given twice"
@@ -71,14 +75,47 @@ def problem_with(headers: Mapping[str, str]) -> str | None:
     return None
 
 
-def _problem_with_one(name: str, lower: str, value: str) -> str | None:
+def _problem_with_one(name: str, lower: str, value: str, *, in_message: bool) -> str | None:
     if not _TOKEN.fullmatch(name):
         return f"{name[:64]!r} is not a valid header name"
-    if lower in _OWNED or lower.startswith(_OWNED_PREFIXES):
+    if in_message and lower.startswith(_OWNED_IN_MESSAGES):
+        return f"{name} cannot be set, as Duetime or NATS itself sets it"
+    if not in_message and (lower in _OWNED or lower.startswith(_OWNED_PREFIXES)):
         return f"{name} cannot be set, as Duetime or HTTP itself sets it"
     if not _VALUE.fullmatch(value):
         return f"the value of {name} must be printable ASCII text"
     return None
+
+
+class About(NamedTuple):
+    """What every attempt tells of itself, however it is sent."""
+
+    timer: str
+    attempt: str
+    due: str
+    correlation_id: str
+    trace: str  # the trace is the occurrence, and the span is the attempt
+    webhook_id: str
+    timestamp: str
+    signature: str  # none: it is not to have one
+    body_signature: str  # likewise
+
+
+def about(timer: Timer, content: bytes | Raw, now: Millis, secrets: Sequence[bytes]) -> About:
+    """All that is to be told of one attempt, whose body this is."""
+    wanted = timer.spec.signatures if secrets else ()
+    webhook_id, timestamp = timer.webhook_id, now // 1000
+    return About(
+        timer.id,
+        str(timer.progress.attempt),
+        to_rfc3339(timer.execute_at),
+        header_safe(timer.spec.correlation_id),
+        f"00-{_trace_id(timer)}-{getrandbits(64) or 1:016x}-01",
+        webhook_id,
+        str(timestamp),
+        signatures(secrets, webhook_id, timestamp, content) if "webhook" in wanted else "",
+        body_signatures(secrets, content) if "timer" in wanted else "",
+    )
 
 
 def build(
@@ -86,17 +123,15 @@ def build(
 ) -> dict[str, str]:
     """Write the headers of one attempt."""
     content = body(callback)
-    webhook_id = timer.webhook_id
-    # The trace is the occurrence, and the span is the attempt.
-    trace, span = _trace_id(timer), getrandbits(64) or 1
+    told = about(timer, content, now, secrets)
     headers = {
         "Accept": "*/*",
         "User-Agent": USER_AGENT,
-        "X-Timer-Id": timer.id,
-        "X-Timer-Attempt": str(timer.progress.attempt),
-        "X-Timer-Due": to_rfc3339(timer.execute_at),
-        "X-Correlation-Id": header_safe(timer.spec.correlation_id),
-        "Traceparent": f"00-{trace}-{span:016x}-01",
+        "X-Timer-Id": told.timer,
+        "X-Timer-Attempt": told.attempt,
+        "X-Timer-Due": told.due,
+        "X-Correlation-Id": told.correlation_id,
+        "Traceparent": told.trace,
     }
     if callback.payload is not UNSET:
         headers["Content-Type"] = "application/json"
@@ -107,17 +142,63 @@ def build(
             headers.pop(name, None)
     if callback.payload is not UNSET or callback.method in _LENGTH_EXPECTED:
         headers["Content-Length"] = str(len(content))
-    timestamp = now // 1000
-    headers["Webhook-Id"] = webhook_id
-    headers["Webhook-Timestamp"] = str(timestamp)
-    if secrets and "webhook" in timer.spec.signatures:
-        headers["Webhook-Signature"] = signatures(secrets, webhook_id, timestamp, content)
-    if secrets and "timer" in timer.spec.signatures:
-        headers["X-Timer-Signature"] = body_signatures(secrets, content)
+    headers["Webhook-Id"] = told.webhook_id
+    headers["Webhook-Timestamp"] = told.timestamp
+    if told.signature:
+        headers["Webhook-Signature"] = told.signature
+    if told.body_signature:
+        headers["X-Timer-Signature"] = told.body_signature
     return headers
 
 
-def body(callback: HttpCallback) -> bytes | Raw:
+def of_message(
+    timer: Timer, callback: NatsCallback, now: Millis, secrets: Sequence[bytes]
+) -> bytes:
+    """The headers of the message of one attempt, as a block.
+
+    A stream keeps one message of each ``Nats-Msg-Id``: it is that of the occurrence, so that a
+    repeated attempt is dropped. ValueError if a header holds what could be read as another one.
+    """
+    told = about(timer, body(callback), now, secrets)
+    signed = f"webhook-signature: {told.signature}\r\n" if told.signature else ""
+    if told.body_signature:
+        signed += f"X-Timer-Signature: {told.body_signature}\r\n"
+    if callback.jetstream:
+        signed += f"Nats-Msg-Id: {told.webhook_id}\r\n"
+    if callback.headers:
+        first = _own_and_ours(callback.headers, told)
+    else:  # most have none, and to write the others at once takes a third of the time
+        first = (
+            f"X-Timer-Id: {told.timer}\r\nX-Timer-Attempt: {told.attempt}\r\n"
+            f"X-Timer-Due: {told.due}\r\nX-Correlation-ID: {told.correlation_id}\r\n"
+            f"traceparent: {told.trace}\r\n"
+        )
+    return (
+        f"NATS/1.0\r\n{first}webhook-id: {told.webhook_id}\r\n"
+        f"webhook-timestamp: {told.timestamp}\r\n{signed}\r\n"
+    ).encode("ascii")
+
+
+def _own_and_ours(own: Mapping[str, str], told: About) -> str:
+    """The timer's own instead of Duetime's, but for those that nobody else's may pass for."""
+    headers = {
+        "x-timer-id": ("X-Timer-Id", told.timer),
+        "x-timer-attempt": ("X-Timer-Attempt", told.attempt),
+        "x-timer-due": ("X-Timer-Due", told.due),
+        "x-correlation-id": ("X-Correlation-ID", told.correlation_id),
+        "traceparent": ("traceparent", told.trace),
+    }
+    for name, value in own.items():
+        lower = name.lower()
+        if not lower.startswith(_OWNED_IN_MESSAGES):
+            headers[lower] = name, value
+    text = "".join([f"{name}: {value}\r\n" for name, value in headers.values()])
+    if text.count("\n") > len(headers) or text.count("\r") > len(headers):
+        raise ValueError("a header has more than one line")
+    return text
+
+
+def body(callback: Callback) -> bytes | Raw:
     """What follows the headers."""
     return b"" if callback.payload is UNSET else callback.payload
 

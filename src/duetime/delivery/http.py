@@ -37,7 +37,7 @@ from duetime.timer import Callback, HttpCallback, Kind, Outcome, Timer
 
 _log = logging.getLogger(__name__)
 
-_NO_NATS = "nats is not configured on this server"
+_NO_NATS = "nats is not configured on this server; whoever runs it sets NATS_URL"
 _UNSENT = Outcome(kind=Kind.UNSENT)
 
 

@@ -32,7 +32,7 @@ LONGEST_ERROR = 200  # characters that are kept of a sentence
 
 INSTANT = 1e-6  # a time on the wall clock and one on the other differ by less than that
 
-_FAILED = frozenset({Kind.NETWORK, Kind.TIMEOUT, Kind.TLS, Kind.DNS})
+_FAILED = frozenset({Kind.NETWORK, Kind.TIMEOUT, Kind.TLS, Kind.DNS, Kind.NATS})
 _BUSY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 _TELL_WHEN = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 

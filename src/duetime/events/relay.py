@@ -22,8 +22,15 @@ log = logging.getLogger("duetime.events")
 
 BATCH = 1_000
 GATHER_FOR = 0.01  # seconds, after something was written: more may follow
+MANY = 64  # events of one pass: then more gather, for a pass costs as much as many events ...
+REST = 0.05  # ... in so many seconds
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
+# Ids begin with a time. What was published leaves traces in a store, which cost whoever reads past
+# them; so reading begins so much before the oldest that was there last, and from the very beginning
+# only now and then: for what a node has written whose clock is behind by more than that.
+SLACK: Millis = 600_000
+WHOLE_EVERY = 600.0  # seconds
 LATE: Millis = 500  # an engine that is later than this goes first ...
 BREATH = 0.2  # ... but no batch waits longer for it, in seconds
 
@@ -79,6 +86,11 @@ class Relay:
         self.before_forgetting: Callable[[], None] = _nothing
         self._is_made = False
         self._is_gathering = False
+        self._written: set[int] = set()  # shards in which this node has written events since
+        self._own: Collection[int] = ()  # the shards at the last look at all of them
+        self._look_at = 0.0  # when to look at all of them again
+        self._whole_at = 0.0  # when to do so from the very beginning
+        self._floor: str | None = None
         self._rests_until = 0.0
         self._failures = 0
         self._since: float | None = None  # when it began to fail
@@ -90,8 +102,9 @@ class Relay:
         """Tell whether events cannot be published now."""
         return self._since is not None
 
-    def heed(self) -> None:
-        """Take note that events were written here."""
+    def heed(self, shards: Collection[int]) -> None:
+        """Take note that events were written here, in these shards."""
+        self._written.update(shards)
         if not self._is_gathering:
             self._is_gathering = True
             self._clock.alarm(GATHER_FOR, self._gathered)
@@ -102,34 +115,41 @@ class Relay:
 
     async def step(self) -> float:
         """Publish a batch of what is in the outbox."""
-        rest = self._rests_until - self._clock.monotonic()
-        if rest > 0:
-            return rest
+        now = self._clock.monotonic()
+        if now < self._rests_until:
+            return self._rests_until - now
         try:
             count = await self._relay()
-        except NatsError as error:
-            return self._failed(error)
-        if count < BATCH:
-            return self._poll_every
-        if self._lag() > LATE:
-            self._rests_until = self._clock.monotonic() + BREATH
-            return BREATH
-        return 0
+        except Exception as error:
+            self._look_at = 0.0  # whatever was written meanwhile
+            if isinstance(error, NatsError):
+                return self._failed(error)
+            raise
+        if count >= BATCH:
+            self._look_at = 0.0
+            return self._rest(BREATH) if self._lag() > LATE else 0
+        if count >= MANY:
+            self._rest(REST)
+        return max(self._look_at - self._clock.monotonic(), 0)
+
+    def _rest(self, seconds: float) -> float:
+        """Do nothing for so long, whoever asks."""
+        self._rests_until = self._clock.monotonic() + seconds
+        return seconds
 
     async def finish(self, within: float) -> None:
         """Publish what there is, as far as that can be done in so many seconds."""
         try:
             async with time_limit(self._clock, within):
-                while await self._relay():
+                while await self._relay(whole=True):
                     pass
         except (NatsError, StoreError, TimeoutError) as error:
             why = str(error) or "there was no time left"
             log.warning("not all events were published before the end: %s; they wait", why)
 
-    async def _relay(self) -> int:
+    async def _relay(self, *, whole: bool = False) -> int:
         """Publish the oldest events; how many there were."""
-        shards = self._tenure.shards()
-        events = await self._store.events(shards, None, BATCH) if shards else []
+        events = await self._oldest(whole=whole)
         if not events:
             return 0
         if not self._is_made:
@@ -147,6 +167,27 @@ class Relay:
             raise error
         self._recovered(events[0])
         return len(events)
+
+    async def _oldest(self, *, whole: bool) -> list[Event]:
+        """The oldest events: of the shards in which some were just written, or of all."""
+        own, now = self._tenure.shards(), self._clock.monotonic()
+        written, self._written = self._written, set()
+        if own is not self._own and not set(own) <= set(self._own):
+            whole = True
+        if not whole and now < self._look_at:
+            shards = written.intersection(own)
+            return await self._store.events(shards, self._floor, BATCH) if shards else []
+        if whole or now >= self._whole_at:
+            self._floor = None
+        events = await self._store.events(own, self._floor, BATCH) if own else []
+        if self._floor is None:
+            self._whole_at = now + WHOLE_EVERY
+        self._own = own
+        at = self._clock.now()
+        oldest = min(ids.time_of(events[0].id), at) if events else at
+        self._floor = ids.first_at(oldest - SLACK)
+        self._look_at = now + self._poll_every
+        return events
 
     async def _in_waves(self, events: Sequence[Event]) -> tuple[list[str], NatsError | None]:
         """Publish events: those that are stored, and the first failure, if there was one."""
@@ -178,8 +219,7 @@ class Relay:
             log.warning("events cannot be published: %s; they wait, and nothing is lost", error)
         pause: float = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
         self._failures = min(self._failures + 1, 10)
-        self._rests_until = self._clock.monotonic() + pause
-        return pause
+        return self._rest(pause)
 
     def _recovered(self, oldest: Event) -> None:
         if self._since is not None:

@@ -4,12 +4,13 @@ All acknowledgements come in on one subscription, each on a subject of its own.
 """
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from duetime.clock import Clock, time_limit
+from duetime.clock import Clock, SharedTimeLimit, time_limit
 from duetime.errors import (
     JetStreamError,
     NatsError,
@@ -31,6 +32,7 @@ _HEARTBEAT = 100
 _NOTHING = frozenset({404, 408})  # no messages, or none in time
 _GRACE = 1.0  # seconds more than a server was told to wait
 
+_NOT_IN_TIME = "JetStream did not acknowledge it in time"
 _WITH_DOMAIN = 11  # so many parts has the subject of an acknowledgement, or nine without one
 
 
@@ -100,6 +102,19 @@ class _Batch:
             self.answer(index, error)
 
 
+class _One:
+    """A message that was published alone."""
+
+    __slots__ = ("done",)
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[Ack | NatsError] = asyncio.get_running_loop().create_future()
+
+    def answer(self, _index: int, answer: Ack | NatsError) -> None:
+        if not self.done.done():
+            self.done.set_result(answer)
+
+
 class Pulled(NamedTuple):
     """A message that was pulled; it comes again unless it is acknowledged."""
 
@@ -136,7 +151,10 @@ class JetStream:
     def __init__(self, nats: Nats, clock: Clock) -> None:
         self._nats = nats
         self._clock = clock
-        self._waiting: dict[str, tuple[_Batch, int]] = {}  # by where the answer comes in
+        # Others may use JetStream over the same connection, and are answered elsewhere.
+        self._inbox = f"{nats.inbox}.{secrets.token_hex(4)}"
+        self._waiting: dict[str, tuple[_Batch | _One, int]] = {}  # by where the answer comes in
+        self._limits: dict[float, SharedTimeLimit] = {}  # by their seconds, which are few
         self._last = 0
         self._pulls = 0
         self._is_listening = False
@@ -153,7 +171,7 @@ class JetStream:
         batch = _Batch(len(messages))
         if not messages:
             return []
-        inbox, first = f"{self._nats.inbox}.j.", self._last
+        inbox, first = f"{self._inbox}.a.", self._last
         self._last += len(messages)
         tokens = [f"{inbox}{number}" for number in range(first + 1, self._last + 1)]
         for index, (message, reply) in enumerate(zip(messages, tokens, strict=True)):
@@ -172,7 +190,7 @@ class JetStream:
                     _refuse(batch, messages, refused)
                 await batch.done
         except TimeoutError:
-            batch.end(NatsUnavailable("JetStream did not acknowledge it in time"))
+            batch.end(NatsUnavailable(_NOT_IN_TIME))
         except NatsUnavailable as error:
             batch.end(error)
         finally:
@@ -181,8 +199,30 @@ class JetStream:
         return [answer for answer in batch.answers if answer is not None]
 
     async def publish(self, message: Outgoing, within: float) -> Ack:
-        """Publish one, and wait for its acknowledgement; raises what ``publish_all`` answers."""
-        [answer] = await self.publish_all([message], within)
+        """Publish one, and wait for its acknowledgement; raises what ``publish_all`` answers.
+
+        The same, but cheaper for those of whom many come one by one, each with its own task.
+        """
+        self._listen()
+        self._last += 1
+        reply = f"{self._inbox}.a.{self._last}"
+        one = _One()
+        self._nats.publish(message.subject, message.data, headers=message.headers, reply=reply)
+        self._waiting[reply] = one, 0
+        limit = self._limits.get(within)
+        if limit is None:
+            limit = self._limits[within] = SharedTimeLimit(self._clock, within)
+        try:
+            return await limit.run(self._acknowledged(message.subject, one, within))
+        except TimeoutError:
+            raise NatsUnavailable(_NOT_IN_TIME) from None
+        finally:
+            self._waiting.pop(reply, None)
+
+    async def _acknowledged(self, subject: str, one: "_One", within: float) -> Ack:
+        if subject in await self._nats.flush(within):
+            raise _not_permitted(subject)
+        answer = await one.done
         if isinstance(answer, NatsError):
             raise answer
         return answer
@@ -246,7 +286,7 @@ class JetStream:
         self, stream: str, consumer: str, order: Mapping[str, Any], within: float
     ) -> list[Pulled]:
         self._pulls += 1
-        inbox = f"{self._nats.inbox}.p.{self._pulls}"
+        inbox = f"{self._inbox}.p.{self._pulls}"
         pull = _Pull(self._nats, order["batch"])
         listening = self._nats.subscribe(inbox, pull.hear)
         watching = self._nats.when_lost(pull.lose)
@@ -277,7 +317,7 @@ class JetStream:
     def _listen(self) -> None:
         if not self._is_listening:
             self._is_listening = True
-            self._nats.subscribe(f"{self._nats.inbox}.j.*", self._hear)
+            self._nats.subscribe(f"{self._inbox}.a.*", self._hear)
             self._nats.when_lost(self._lose)
 
     def _hear(self, message: Message) -> None:
@@ -347,8 +387,11 @@ def _answer(message: Message) -> Ack | NatsError:
 def _refuse(batch: _Batch, messages: Sequence[Outgoing], refused: frozenset[str]) -> None:
     for index, message in enumerate(messages):
         if message.subject in refused:
-            error = NotPermitted(f"NATS does not permit to publish on {message.subject}")
-            batch.answer(index, error)
+            batch.answer(index, _not_permitted(message.subject))
+
+
+def _not_permitted(subject: str) -> NotPermitted:
+    return NotPermitted(f"NATS does not let its user publish on {subject}")
 
 
 def _pulled(message: Message, nats: Nats) -> Pulled:

@@ -7,6 +7,7 @@ it over.
 
 import asyncio
 import math
+import os
 import re
 import socket
 import ssl
@@ -205,8 +206,10 @@ class Link(asyncio.Protocol):
 
     def drop(self, why: str) -> None:
         """Give it up at once; nothing that has not left yet leaves any more."""
+        if self.is_lost:
+            return
         if self._transport is not None:
-            with suppress(OSError, AttributeError):
+            with suppress(OSError, ValueError, AttributeError):
                 plain = self._transport.get_extra_info("socket")
                 plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NOT_LINGERING)
             self._transport.abort()
@@ -360,5 +363,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, msgspec.MsgspecError):
         return "it sent what no NATS server says"
     if isinstance(error, OSError):
-        return error.strerror or str(error) or type(error).__name__
+        is_known = error.errno is not None and error.errno > 0
+        return os.strerror(error.errno or 0) if is_known else error.strerror or str(error)
     return str(error) or type(error).__name__

@@ -1,0 +1,30 @@
+"""Routing: each callback is sent by the sender of its kind."""
+
+from collections.abc import Callable
+
+from duetime.delivery import Sender
+from duetime.timer import Callback, NatsCallback, Outcome, Timer
+
+
+class RoutingSender:
+    """Two senders that are one."""
+
+    def __init__(self, http: Sender, nats: Sender) -> None:
+        self._http = http
+        self._nats = nats
+
+    def problem(self, callback: Callback) -> str | None:
+        return self._of(callback).problem(callback)
+
+    def target(self, callback: Callback) -> str:
+        return self._of(callback).target(callback)
+
+    async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
+        return await self._of(timer.spec.callback).send(timer, is_mine)
+
+    async def close(self) -> None:
+        await self._nats.close()
+        await self._http.close()
+
+    def _of(self, callback: Callback) -> Sender:
+        return self._nats if isinstance(callback, NatsCallback) else self._http
