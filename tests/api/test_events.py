@@ -302,6 +302,17 @@ async def test_a_key_that_is_revoked(quick_api: Api, listen):
 
 
 @pytest.mark.promise("roles-hold")
+async def test_a_tenant_that_is_deleted(quick_api: Api, listen):
+    """Whoever listened for it hears no more, at the next sign of life at the latest."""
+    key = await quick_api.make_key("acme", "read")
+    listener = await listen(quick_api, key=key)
+    assert (await quick_api.delete("/tenants/acme")).status == 200
+    await listener.hear(20)
+    assert listener.is_over
+    assert listener.types == ["error"]
+
+
+@pytest.mark.promise("roles-hold")
 async def test_a_key_that_ends_while_nothing_happens(quick_api: Api, listen):
     """At the next sign of life."""
     key = await quick_api.make_key(role="read", expires_in="60s")
