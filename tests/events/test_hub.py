@@ -15,6 +15,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock, FlakyStore
 from tests.events.outboxes import event_of, pass_time, some, write
 from tests.factories import NOW, make_timer
+from tests.waiting import settle
 
 pytestmark = pytest.mark.promise("events-heard")
 
@@ -243,6 +244,71 @@ async def test_a_slow_reader_is_left_behind_and_can_go_on(house: House, monkeypa
     await slow.close()
     again = await house.hub.listen(MINE, position)
     assert set(await house.heard(again)) >= set(written[4:] + more)
+
+
+async def test_a_burst_leaves_nobody_behind_who_keeps_up(house: House, monkeypatch):
+    """Though it is many times what a ring holds, and comes at once."""
+    monkeypatch.setattr(hub_module, "MOST_EVENTS", 50)
+    monkeypatch.setattr(hub_module, "PORTION", 10)
+    monkeypatch.setattr(reader_module, "AT_ONCE", 7)
+    readers = [await house.hub.listen(MINE, None) for _ in range(3)]
+    written = await house.some(1_000)
+
+    async def listen(reader) -> list[str]:
+        heard = []
+        while len(heard) < 1_000:
+            heard += [each.id for each in await reader.next(60)]
+        return heard
+
+    listening = [asyncio.create_task(listen(reader)) for reader in readers]
+    await house.pass_time(3)
+    for each in listening:
+        assert await asyncio.wait_for(each, 10) == written
+
+
+async def test_one_who_is_stuck_delays_the_others_for_a_moment_only(house: House, monkeypatch):
+    """It is waited for once."""
+    monkeypatch.setattr(hub_module, "MOST_EVENTS", 50)
+    monkeypatch.setattr(hub_module, "PORTION", 10)
+    stuck = await house.hub.listen(MINE, None)
+    reader = await house.hub.listen(MINE, None)
+    heard = []
+
+    async def listen() -> None:
+        while True:
+            heard.extend(each.id for each in await reader.next(60))
+
+    listening = asyncio.create_task(listen())
+    written = await house.some(1_000)
+    await house.pass_time(0.75 + hub_module.GRACE)
+    await settle(5_000)  # there is much to do, and no time passes any more
+    assert heard == written
+    with pytest.raises(Unavailable, match="too slowly"):
+        await house.next(stuck)
+    listening.cancel()
+
+
+async def test_who_comes_while_a_burst_is_handed_out(house: House, monkeypatch):
+    """Goes on from where they were, like everybody."""
+    monkeypatch.setattr(hub_module, "MOST_EVENTS", 50)
+    monkeypatch.setattr(hub_module, "PORTION", 10)
+    acme = Wish("acme")
+    before = await house.hub.listen(acme, None)
+    position = before.position
+    await before.close()
+    house.hub._rings.clear()
+    await house.hub.listen(MINE, None)  # and takes nothing
+    mine = await house.some(5, tenant="acme")
+    await house.some(100)
+    more = await house.some(5, tenant="acme")
+    for _ in range(20):
+        await house.pass_time(0.05, step=10)
+        if house.hub._handing_out.locked():
+            break
+    assert house.hub._handing_out.locked()
+    listening = asyncio.create_task(house.hub.listen(acme, position))
+    await house.pass_time(1)
+    assert set(await house.heard(await listening)) == {*mine, *more}
 
 
 @pytest.mark.promise("bounded-memory")

@@ -1,6 +1,7 @@
 """The events resource: what happens to timers, as it happens, as Server-Sent Events."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -14,7 +15,7 @@ from duetime.api.request import Request
 from duetime.api.seal import Seal
 from duetime.errors import Conflict, InvalidRequest
 from duetime.events.feed import FIRST, Told
-from duetime.events.hub import Hub
+from duetime.events.reader import Reader
 from duetime.events.types import TYPES
 from duetime.events.view import EventView
 from duetime.events.wish import Wish
@@ -24,6 +25,7 @@ from duetime.tenancy.role import Role
 
 HEARTBEAT = 15.0  # seconds: proxies hang up on what says nothing for a minute or so
 RETRY = 2_000  # milliseconds after which a browser comes back
+MOST_KEPT = 2_000  # events, as they are sent
 LONGEST_PAUSE = 60.0  # seconds that a reader may take for what it was sent last
 
 STREAM = b"text/event-stream"
@@ -77,6 +79,8 @@ class Events:
     def __init__(self, service: Service, seal: Seal) -> None:
         self._live = service.live
         self._seal = seal
+        # Many may hear the same: sealing its position is most of the work.
+        self._written = lru_cache(MOST_KEPT)(partial(_written, seal))
 
     def operations(self) -> list[Operation]:
         """Every operation of this resource."""
@@ -99,11 +103,12 @@ class Events:
     async def stream(self, request: Request) -> Reply:
         given = request.parameters(EventParameters)
         wish = _wish(request, given)
-        cursors = Cursors(self._seal, request.caller.tenant, "events")
+        cursors = _cursors(self._seal, request.caller.tenant)
         after = _position(request.header("Last-Event-ID") or given.last_event_id, cursors)
         if self._live is None:
             raise Conflict("events are not kept; the operator switches that on with OUTBOX=on")
-        stream = _Stream(self._live, wish, after, cursors, follow=given.follow)
+        reading = partial(self._live.listen, wish, after, follow=given.follow)
+        stream = _Stream(reading, cursors, self._written)
         return Reply(
             200,
             "success",
@@ -119,18 +124,19 @@ class _Stream:
     """One answer: what a reader hears, written as Server-Sent Events."""
 
     def __init__(
-        self, live: Hub, wish: Wish, after: str | None, cursors: Cursors, *, follow: bool
+        self,
+        listen: Callable[[], Awaitable[Reader]],
+        cursors: Cursors,
+        written: Callable[[Told], bytes],
     ) -> None:
-        self._live = live
-        self._wish = wish
-        self._after = after
+        self._listen = listen
         self._cursors = cursors
-        self._follow = follow
+        self._written = written
         self._id = ""
 
     async def parts(self) -> AsyncGenerator[bytes]:
         """The first bytes at once, and then events, or a sign of life."""
-        reader = await self._live.listen(self._wish, self._after, follow=self._follow)
+        reader = await self._listen()
         try:
             self._id = self._cursors.write(reader.position)
             yield f": events of timers\nretry: {RETRY}\nid: {self._id}\n\n".encode()
@@ -147,9 +153,14 @@ class _Stream:
         word = _LastWord(failure.code, failure.message, self._id)
         return b"event: error\ndata: %s\n\n" % msgspec.json.encode(word)
 
-    def _written(self, told: Told) -> bytes:
-        position = self._cursors.write(told.position).encode()
-        return b"id: %s\nevent: %s\ndata: %s\n\n" % (position, told.type.encode(), told.body)
+
+def _cursors(seal: Seal, tenant: str) -> Cursors:
+    return Cursors(seal, tenant, "events")
+
+
+def _written(seal: Seal, told: Told) -> bytes:
+    position = _cursors(seal, told.tenant).write(told.position).encode()
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (position, told.type.encode(), told.body)
 
 
 def _wish(request: Request, given: EventParameters) -> Wish:

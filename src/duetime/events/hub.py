@@ -8,7 +8,7 @@ from duetime.clock import Clock, sleep
 from duetime.errors import NatsError, StoreError, TooManyRequests, Unavailable
 from duetime.events.feed import Feed, Tail, Told
 from duetime.events.reader import PAUSE, Reader, stopping
-from duetime.events.ring import Ring
+from duetime.events.ring import Ring, weight_of
 from duetime.events.wish import Wish
 
 MOST_READERS = 1_000
@@ -18,6 +18,9 @@ RETRY_AFTER = 5.0  # seconds, for those who find no place
 MOST_EVENTS = 5_000  # of one tenant, and ...
 MOST_BYTES = 8 << 20  # ... so many bytes of them ...
 MOST_BYTES_OF_ALL = 64 << 20  # ... as long as those of all tenants have no more than this
+PORTION = 500  # events that are handed out before readers are looked after, and ...
+PORTION_BYTES = 1 << 20  # ... so many bytes of them
+GRACE = 0.5  # seconds that a reader is waited for who would be left behind by a burst
 CATCHING_UP = 4  # readers that read the feed by themselves at the same time
 
 # Seconds that the hub goes on when the last reader of a tenant has left. Most are back soon, and
@@ -36,11 +39,13 @@ class Hub:
         self.is_closed = False
         self.position = ""  # how far all has been handed out
         self.turns = asyncio.Semaphore(CATCHING_UP)
+        self.got_on = asyncio.Event()  # set whenever a reader has heard something
         self._readers: set[Reader] = set()
         self._rings: dict[str, Ring] = {}
         self._tail: Tail | None = None
         self._reading: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._handing_out = asyncio.Lock()
 
     async def listen(self, wish: Wish, after: str | None, *, follow: bool = True) -> Reader:
         """Begin to listen, behind a position or with what is new; whoever does has to close.
@@ -69,7 +74,9 @@ class Hub:
                 self._reading = asyncio.create_task(self._read(self._tail), name="events")
             ring = self._rings.get(tenant)
             if ring is None:
-                ring = self._rings[tenant] = Ring(self.position)
+                async with self._handing_out:  # in the midst of it, the position is not yet so far
+                    ring = Ring(self.position, most=MOST_EVENTS, most_bytes=MOST_BYTES)
+                    self._rings[tenant] = ring
             ring.readers += 1
             return ring
 
@@ -107,8 +114,10 @@ class Hub:
             is_told = False
             while self._is_needed():
                 try:
-                    self._hand_out(await tail.read())
-                    self.position = tail.position
+                    events = await tail.read()
+                    async with self._handing_out:
+                        await self._hand_out(events)
+                        self.position = tail.position
                     is_told = False
                 except Exception as error:
                     is_known = isinstance(error, StoreError | NatsError)
@@ -125,16 +134,38 @@ class Hub:
             self._rings.clear()
             await tail.close()
 
-    def _hand_out(self, events: list[Told]) -> None:
+    async def _hand_out(self, events: list[Told]) -> None:
+        """Put events into rings, bit by bit: a burst must not leave those behind who keep up."""
         most_bytes = min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(self._rings), 1))
-        rings = set()
+        for ring in self._rings.values():
+            ring.most_bytes = most_bytes
+        news: set[Ring] = set()
+        count = weight = 0
         for told in events:
-            ring = self._rings.get(told.tenant)
-            if ring is not None:
-                ring.put(told, most=MOST_EVENTS, most_bytes=most_bytes)
-                rings.add(ring)
-        for ring in rings:
+            own = self._rings.get(told.tenant)
+            if own is None:
+                continue
+            own.put(told)
+            news.add(own)
+            count += 1
+            weight += weight_of(told)
+            if count >= PORTION or weight >= PORTION_BYTES:
+                await self._tell(news)
+                count = weight = 0
+        await self._tell(news)
+
+    async def _tell(self, news: set[Ring]) -> None:
+        """Wake the readers of these rings, and give those a moment who need one."""
+        for ring in news:
             ring.tell()
+        news.clear()
+        until = self.clock.monotonic() + GRACE
+        while pressed := [reader for reader in self._readers if reader.is_pressed]:
+            self.got_on.clear()
+            left = until - self.clock.monotonic()
+            if left <= 0 or not await self.clock.wait(self.got_on, left):
+                for reader in pressed:
+                    reader.give_up()
 
     def _is_needed(self) -> bool:
         """Tell whether anybody listens, or might be back soon."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from duetime.clock import sleep
 from duetime.errors import NatsError, StoreError, Unavailable
-from duetime.events.feed import FIRST, Tail, Told, place_of
+from duetime.events.feed import FIRST, Tail, Told, family_of, place_of
 from duetime.events.ring import Ring
 from duetime.events.wish import Wish
 
@@ -36,6 +36,7 @@ class Reader:
         self._reached = ""  # the same with what is coming
         self._coming: asyncio.Task[list[Told] | None] | None = None
         self._woken = asyncio.Event()
+        self._is_stuck = False
 
     @property
     def tenant(self) -> str:
@@ -72,13 +73,32 @@ class Reader:
         if self._hub.is_closed:
             raise stopping()
         if not self._coming.done():
-            if self._tail is None and self._ring is not None and self._number == self._ring.end:
-                self.position = self._hub.position  # it has heard all up to there
+            self._get_on()
             return []
         coming, self._coming = self._coming, None
         events = coming.result()
         self.position = self._reached  # not before: they would be missed by who goes on from it
         return events
+
+    def _get_on(self) -> None:
+        """Who has heard all that there is in the ring is as far as the hub."""
+        there = self._hub.position
+        if self._tail is None and self._ring is not None and self._number == self._ring.end:
+            is_further = place_of(there) > place_of(self.position)
+            if is_further or family_of(there) != family_of(self.position):
+                self.position = there
+
+    @property
+    def is_pressed(self) -> bool:
+        """Tell whether it needs a moment, or may be left behind; not one that was given it."""
+        ring = self._ring
+        if self._is_stuck or self._tail is not None or ring is None:
+            return False
+        return ring.is_pressing(self._number)
+
+    def give_up(self) -> None:
+        """Do not wait for it any more, until it gets on."""
+        self._is_stuck = True
 
     def wake(self) -> None:
         """Look whether something has changed."""
@@ -118,6 +138,8 @@ class Reader:
             await ring.news.wait()
             return []
         self._number += len(events)
+        self._is_stuck = False
+        self._hub.got_on.set()
         self._reach(events[-1].position)
         return self._not_told(events)
 

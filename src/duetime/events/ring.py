@@ -16,7 +16,9 @@ _OVERHEAD = 500  # bytes of an event, beside its body
 class Ring:
     """The last events of a tenant, numbered."""
 
-    def __init__(self, position: str) -> None:
+    def __init__(self, position: str, *, most: int, most_bytes: int) -> None:
+        self.most = most
+        self.most_bytes = most_bytes
         self.first = 0  # the number of the oldest event that is there
         self.readers = 0
         self.left_at = 0.0  # when there was none any more
@@ -31,15 +33,27 @@ class Ring:
         """The number that the next event will have."""
         return self.first + len(self._events)
 
-    def put(self, told: Told, *, most: int, most_bytes: int) -> None:
+    def put(self, told: Told) -> None:
         """Keep an event, and let go of those for which there is no room then."""
         self._events.append(told)
-        self._weight += _weight(told)
-        while len(self._events) > most or (self._weight > most_bytes and len(self._events) > 1):
+        self._weight += weight_of(told)
+        while self._fullness > 1 and len(self._events) > 1:
             gone = self._events.popleft()
-            self._weight -= _weight(gone)
+            self._weight -= weight_of(gone)
             self._start, self._starts_late = gone.position, gone.is_late
             self.first += 1
+
+    def is_pressing(self, number: int) -> bool:
+        """Tell whether half of the ring is still to be heard by who is at a number.
+
+        Of one that is left behind already, no.
+        """
+        behind = self.end - number
+        return number >= self.first and behind * self._fullness > len(self._events) / 2
+
+    @property
+    def _fullness(self) -> float:
+        return max(len(self._events) / self.most, self._weight / self.most_bytes)
 
     def tell(self) -> None:
         """Wake whoever waits for news."""
@@ -67,5 +81,6 @@ class Ring:
         return self.end
 
 
-def _weight(told: Told) -> int:
+def weight_of(told: Told) -> int:
+    """About how many bytes an event takes."""
     return len(told.body) + _OVERHEAD
