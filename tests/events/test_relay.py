@@ -352,12 +352,12 @@ async def test_reading_begins_shortly_before_what_is_there(post):
         return await events(shards, after, limit)
 
     post.outbox.events = asking
-    for _ in range(650):
+    for _ in range(350):
         post.clock.advance(1_000)
         await post.relay.step()
     assert asked[0] is None
-    assert set(asked[1:600]) == {relays.SLACK + 1_000}
-    assert asked[600:].count(None) == 1
+    assert set(asked[1:300]) == {relays.SLACK + 1_000}
+    assert asked[300:].count(None) == 1
     post.tap.failing = "before"
     await live(post.outbox, now=post.clock.now())
     for _ in range(60):  # what cannot be published is not left behind

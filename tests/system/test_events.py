@@ -1,204 +1,177 @@
-"""The live stream of real processes: read, broken off, gone on with, and ended with its node."""
+"""Real nodes with an outbox and NATS, killed and stopped under load: every version is told."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import random
+from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
+from duetime.cli.receiver import running_receiver
 from duetime.client import AsyncClient
-from tests.api.listening import Sse, parse
-from tests.system.service import API_KEY, ServiceProcess, running_service
-from tests.waiting import PATIENCE, eventually
+from duetime.ids import ALL_SHARDS
+from duetime.stores.sqlite.store import SqliteStore
+from duetime.timer import Event, Timer
+from tests.events.reading import Read, read_stream
+from tests.nats.conftest import own, stranger, subject, url  # noqa: F401 - for tests
+from tests.servers.nats import NatsServer
+from tests.stores.conftest import scanned
+from tests.system.ledger import Ledger, put_under_load
+from tests.system.service import API_KEY, ServiceProcess
+from tests.waiting import eventually, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.promise("events-heard")]
-
-BODY = {"delay": "1h", "callback": {"type": "http", "url": "http://127.0.0.1:9/"}}
-
-
-class Curl:
-    """Somebody who reads the stream off a socket, byte by byte."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._text = ""
-        self.is_over = False  # it has said that it is
-
-    async def head(self) -> str:
-        async with asyncio.timeout(PATIENCE):
-            return (await self._reader.readuntil(b"\r\n\r\n")).decode()
-
-    async def heard(self, count: int) -> list[Sse]:
-        """Wait for so many events."""
-        async with asyncio.timeout(PATIENCE):
-            while len(self.events) < count:
-                assert await self._chunk(), self._text
-        return self.events
-
-    async def rest(self) -> list[Sse]:
-        """Wait for the end."""
-        async with asyncio.timeout(PATIENCE):
-            while await self._chunk():
-                pass
-        return self.events
-
-    @property
-    def events(self) -> list[Sse]:
-        return [each for each in parse(self._text) if each.data is not None]
-
-    @property
-    def last_id(self) -> str:
-        return [each.id for each in parse(self._text) if each.id][-1]
-
-    async def _chunk(self) -> bool:
-        line = await self._reader.readline()
-        size = int(line or b"0", 16)
-        content = await self._reader.readexactly(size + 2) if line else b""
-        self.is_over = bool(line) and not size
-        self._text += content[:-2].decode()
-        return size > 0
-
-    def break_off(self) -> None:
-        """Hang up, as if by a power cut."""
-        self._writer.transport.abort()
+pytestmark = [pytest.mark.slow, pytest.mark.promise("events-arrive", "events-complete")]
 
 
-@asynccontextmanager
-async def reading(
-    service: ServiceProcess, last_id: str = "", query: str = ""
-) -> AsyncIterator[Curl]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
-    resume = f"Last-Event-ID: {last_id}\r\n" if last_id else ""
-    writer.write(
-        f"GET /events{query} HTTP/1.1\r\nHost: x\r\nX-API-Key: {API_KEY}\r\n{resume}\r\n".encode()
-    )
-    curl = Curl(reader, writer)
+class Nodes:
+    """Processes on one file, a receiver, and a load that goes to all of them."""
+
+    def __init__(self, folder: Path, count: int, **settings: str) -> None:
+        self.ledger = Ledger()
+        settings = {"OUTBOX": "on", "CLAIM_TTL": "1s", **settings}
+        self.all = [ServiceProcess(folder, **settings) for _ in range(count)]
+        self._dice = random.Random(8)
+
+    async def start(self) -> None:
+        for node in self.all:
+            await node.start()
+
+    async def work(self, receiver: int, count: int = 100) -> None:
+        """Let each node take so many timers, at least."""
+        hook = f"http://127.0.0.1:{receiver}/hook"
+        for node in self.all:
+            base = f"http://127.0.0.1:{node.port}"
+            async with AsyncClient(base, api_key=API_KEY, timeout=5) as client:
+                over = asyncio.Event()
+                load = asyncio.gather(
+                    *(put_under_load(client, self.ledger, hook, self._dice, over) for _ in range(4))
+                )
+                wanted = len(self.ledger.created) + count
+                await until(lambda wanted=wanted: len(self.ledger.created) >= wanted)
+                over.set()
+                await load
+
+    async def settle(self) -> None:
+        """Wait until all has been delivered."""
+        await until(lambda: self.ledger.expected <= self.ledger.arrived, "every acknowledged timer")
+
+    async def stop(self) -> None:
+        for node in self.all:
+            assert await node.stop() == 0
+
+    async def end(self) -> None:
+        for node in self.all:
+            await node.end_if_running()
+
+
+async def stored(folder: Path) -> tuple[list[Timer], list[Event]]:
+    """What is in the database: all timers, and what is in the outbox."""
+    store = SqliteStore(folder / "duetime.db")
+    await store.migrate()
     try:
-        assert (await curl.head()).startswith("HTTP/1.1 200 OK")
-        yield curl
+        return await scanned(store, 1_000), await store.events(ALL_SHARDS, None, 99_999)
     finally:
-        writer.transport.abort()
+        await store.close()
 
 
-async def create(service: ServiceProcess) -> str:
-    made = await service.call("POST", "/timers", BODY)
-    assert made.status == 201
-    return made.data["id"]
+def check(found: list[Read], timers: list[Timer]) -> None:
+    """Of each timer that there is, every version was told, once and in order."""
+    assert not [id_ for id_, count in Counter(each.id for each in found).items() if count > 1]
+    told: dict[str, list[tuple[str, int]]] = {}
+    for each in found:
+        event = each.event
+        told.setdefault(event["timer"], []).append((event["id"], event["version"]))
+    assert told.keys() == {timer.id for timer in timers}
+    for timer in timers:
+        events = told[timer.id]
+        assert events == sorted(events)
+        versions = [version for version, _ in groupby(version for _, version in events)]
+        assert versions == list(range(1, timer.version + 1))
 
 
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[ServiceProcess]:
-    async with running_service(tmp_path, OUTBOX="on") as node:
-        yield node
+async def is_told(folder: Path) -> bool:
+    _, waiting = await stored(folder)
+    return not waiting
 
 
-async def test_from_any_node_the_whole_cluster(tmp_path: Path):
-    """Two processes on one file: each tells of what the other did, in order for each timer."""
-    async with (
-        running_service(tmp_path, OUTBOX="on") as one,
-        running_service(tmp_path, OUTBOX="on") as other,
-        reading(one) as here,
-        reading(other) as there,
-    ):
-        timer = await create(one)
-        assert (await other.call("POST", f"/timers/{timer}/pause")).status == 200
-        assert (await one.call("POST", f"/timers/{timer}/resume")).status == 200
-        assert (await other.call("DELETE", f"/timers/{timer}")).status == 200
-        for curl in (here, there):
-            events = await curl.heard(4)
-            assert [each.type for each in events] == ["created", "paused", "resumed", "canceled"]
-            assert [each.data["version"] for each in events] == [1, 2, 3, 4]
+async def test_a_node_that_is_killed_again_and_again(tmp_path, url, stranger, subject):  # noqa: F811
+    """Whatever was under way: what is stored is told, and nothing else."""
+    settings = {"NATS_URL": url, "EVENTS_STREAM": subject, "NATS_PREFIX": subject}
+    nodes = Nodes(tmp_path, 1, **settings)
+    async with running_receiver("127.0.0.1", 0, nodes.ledger.arrivals.append, delay=20) as port:
+        try:
+            for _ in range(4):
+                await nodes.start()
+                await nodes.work(port)
+                await nodes.all[0].kill()
+            await nodes.start()
+            await nodes.settle()
+            await eventually(lambda: is_told(tmp_path), "the outbox to be empty")
+            await nodes.stop()
+        finally:
+            await nodes.end()
+    client = await stranger(url)
+    timers, waiting = await stored(tmp_path)
+    assert waiting == []
+    check(await read_stream(client, subject), timers)
+    await client.jetstream().delete_stream(subject)
 
 
-async def test_a_reader_that_breaks_off_and_comes_back(node: ServiceProcess):
-    """It goes on exactly where it was; the node does not mind."""
-    async with reading(node) as curl:
-        first = await create(node)
-        assert [each.data["timer"] for each in await curl.heard(1)] == [first]
-        curl.break_off()
-    missed = await create(node)
-    async with reading(node, curl.last_id) as again:
-        assert [each.data["timer"] for each in await again.heard(1)] == [missed]
-    assert "Traceback" not in node.log.read_text()
+async def test_two_nodes_and_a_server_that_comes_and_goes(
+    tmp_path: Path,
+    own: NatsServer,  # noqa: F811
+    stranger,  # noqa: F811
+):
+    """One node is killed, the other stopped, and NATS is away in between."""
+    nodes = Nodes(tmp_path, 2, NATS_URL=own.url())
+    async with running_receiver("127.0.0.1", 0, nodes.ledger.arrivals.append) as port:
+        try:
+            await nodes.start()
+            await nodes.work(port)
+            own.crash()
+            await nodes.work(port)
+            await nodes.all[0].kill()
+            own.start()
+            await nodes.settle()
+            await eventually(lambda: is_told(tmp_path), "the outbox to be empty")
+            assert await nodes.all[1].stop() == 0
+        finally:
+            await nodes.end()
+    client = await stranger(own.url())
+    timers, waiting = await stored(tmp_path)
+    assert waiting == []
+    check(await read_stream(client, "DUETIME_EVENTS"), timers)
 
 
-@pytest.mark.promise("clean-stop")
-async def test_a_node_that_stops_ends_its_streams_at_once(node: ServiceProcess):
-    """With a last word; and it does not wait for readers that would stay for ever."""
-    async with reading(node) as curl, reading(node, query="?group=none") as quiet:
-        await create(node)
-        await curl.heard(1)
-        since = time.monotonic()
-        assert await node.stop() == 0
-        assert time.monotonic() - since < 10  # DRAIN_TIMEOUT is 30 s
-        for each in (curl, quiet):
-            last = (await each.rest())[-1]
-            assert last.type == "error"
-            assert "this node is stopping" in last.data["message"]
-            assert each.is_over
-    log = node.log.read_text()
-    assert "Traceback" not in log
-    assert "ASGI" not in log
+async def test_a_clean_stop_leaves_an_empty_outbox(tmp_path, url, stranger, subject):  # noqa: F811
+    """Also of callbacks that were under way when it was asked for."""
+    settings = {"NATS_URL": url, "EVENTS_STREAM": subject, "NATS_PREFIX": subject}
+    nodes = Nodes(tmp_path, 1, **settings)
+    async with running_receiver("127.0.0.1", 0, nodes.ledger.arrivals.append, delay=300) as port:
+        try:
+            await nodes.start()
+            await nodes.work(port)
+            await nodes.stop()
+        finally:
+            await nodes.end()
+    client = await stranger(url)
+    timers, waiting = await stored(tmp_path)
+    assert waiting == []
+    check(await read_stream(client, subject), timers)
+    await client.jetstream().delete_stream(subject)
 
 
-async def test_a_client_follows_over_a_crash(node: ServiceProcess):
-    """A node that is killed and started again: every event, each once."""
-    heard: list[str] = []
-
-    async def follow() -> None:
-        async with AsyncClient(f"http://127.0.0.1:{node.port}", api_key=API_KEY) as client:
-            async for event in client.events(type=["created"]):
-                heard.append(event["timer"])  # noqa: PERF401 - it has no end
-
-    made = []
-    following = asyncio.create_task(follow())
-
-    async def has_begun() -> bool:
-        made.append(await create(node))
-        return bool(heard)
-
-    await eventually(has_begun, "the first event", every=0.2)
-    made = made[made.index(heard[0]) :]
-    for _ in range(2):
-        made += [await create(node) for _ in range(5)]
-        await node.kill()
-        await node.start()
-        made += [await create(node) for _ in range(5)]
-
-    async def has_all() -> bool:
-        return set(made) <= set(heard)
-
-    await eventually(has_all, "all events")
-    following.cancel()
-    assert len(heard) == len(set(heard))
-
-
-async def test_a_reader_that_takes_nothing(node: ServiceProcess):
-    """It delays nobody else, and not the end of the node for long."""
-    stuck, writer = await asyncio.open_connection("127.0.0.1", node.port)
-    writer.write(f"GET /events HTTP/1.1\r\nHost: x\r\nX-API-Key: {API_KEY}\r\n\r\n".encode())
-    await stuck.readuntil(b"\r\n\r\n")
-    writer.transport.pause_reading()
-    async with reading(node) as curl:
-        batch = {"timers": [{**BODY, "tags": ["t" * 100]} for _ in range(500)]}
-        for _ in range(8):
-            assert (await node.call("POST", "/timers/batch", batch)).data["created"] == 500
-        assert len(await curl.heard(4_000)) == 4_000
-    writer.transport.abort()
-
-
-async def test_all_that_is_kept(node: ServiceProcess):
-    """Without following it ends by itself, and says so."""
-    made = [await create(node) for _ in range(3)]
-
-    async def are_told() -> bool:
-        async with reading(node, query="?follow=false") as curl:
-            events = await curl.rest()
-            assert curl.is_over
-            assert events[-1].type == "end"
-            return [each.data["timer"] for each in events[:-1]] == made
-
-    await eventually(are_told, "all of them", every=0.2)
+async def test_without_an_outbox_nothing_is_written(tmp_path):
+    """Off is the default."""
+    nodes = Nodes(tmp_path, 1, OUTBOX="off")
+    async with running_receiver("127.0.0.1", 0, nodes.ledger.arrivals.append) as port:
+        try:
+            await nodes.start()
+            await nodes.work(port)
+            await nodes.stop()
+        finally:
+            await nodes.end()
+    timers, waiting = await stored(tmp_path)
+    assert len(timers) >= 100
+    assert waiting == []

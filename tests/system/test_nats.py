@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from tests.nats.conftest import Heard, listening
 from tests.ports import free_port
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
+from tests.servers.processes import descendants
 from tests.system.service import COMMAND, ServiceProcess, running_service
 from tests.waiting import PATIENCE, eventually
 
@@ -173,10 +176,12 @@ async def test_what_nats_cannot_carry_is_refused(service: ServiceProcess):
         assert answer.envelope["message"].startswith(problem)
 
 
-async def test_without_a_server_it_does_not_start(tmp_path: Path):
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_without_a_server_it_does_not_start(tmp_path: Path, workers: str):
     """The message names the setting, the server, and why; no password."""
     environment = ServiceProcess(tmp_path)._environment()
     port = free_port()
+    environment["WORKERS"] = workers
     environment["NATS_URL"] = f"nats://us:marked-password@127.0.0.1:{port}"
     process = await asyncio.create_subprocess_exec(
         COMMAND,
@@ -203,4 +208,78 @@ async def test_workers_have_connections_of_their_own(server: NatsServer, tmp_pat
             assert (await service.call("POST", "/timers", body)).status == 201
         await heard.are(20)
     assert sorted(int(message.data) for message in heard) == [*range(20)]
+    await client.close()
+
+
+async def test_a_worker_is_replaced_while_nats_is_away(server: NatsServer, tmp_path: Path):
+    """It serves what needs no NATS, and has a connection as soon as there is one."""
+    settings = {"NATS_URL": server.url(), "WORKERS": "2"}
+    async with running_service(tmp_path, **settings) as service:
+
+        async def have_begun(count: int) -> None:
+            async def look() -> bool:
+                return service.log.read_text().count("takes requests") == count
+
+            await eventually(look, f"worker number {count}")
+
+        await have_begun(2)
+        server.crash()
+        first, *_ = descendants(service.pid)
+        os.kill(first, signal.SIGKILL)
+        await have_begun(3)
+        await nats_is(service, "disconnected")
+        server.start()
+        client, heard = await heard_by(server, ">")
+        await nats_is(service, "connected")
+        policy = {"max_attempts": 100, "initial_interval": "200ms", "backoff_multiplier": 1}
+        for number in range(10):
+            body = timer("a", payload=number, retry_policy=policy)
+            assert (await service.call("POST", "/timers", body)).status == 201
+        await heard.are(10)
+        await client.close()
+
+
+@pytest.mark.promise("never-lost")
+async def test_no_callback_is_lost_in_a_storm(server: NatsServer, service: ServiceProcess):
+    """With the server killed, started again and paused under load: in the stream is one message of
+    each timer, whatever was sent twice.
+    """
+    client = await nats.connect(server.url(), allow_reconnect=False)
+    await client.jetstream().add_stream(name="ORDERS", subjects=["orders.>"])
+    await client.close()
+    policy = {"max_attempts": 1000, "initial_interval": "100ms", "max_interval": "1s"}
+    made: list[str] = []
+
+    async def create(count: int) -> None:
+        timers = [
+            timer("orders.due", payload=number, jetstream=True, retry_policy=policy)
+            for number in range(count)
+        ]
+        answer = await service.call("POST", "/timers/batch", {"timers": timers})
+        assert answer.status in {200, 201}, answer
+        made.extend(each["data"]["id"] for each in answer.data["timers"])
+
+    await create(500)
+    server.crash()
+    await create(500)
+    server.start()
+    await create(500)
+    server.pause()
+    await create(500)
+    server.resume()
+
+    async def are_done() -> bool:
+        return (await service.call("GET", "/timers?status=completed")).data["total"] == len(made)
+
+    await eventually(are_done, f"{len(made)} timers to complete")
+    client = await nats.connect(server.url(), allow_reconnect=False)
+    reading = await client.jetstream().pull_subscribe("orders.>", stream="ORDERS")
+    seen: list[str] = []
+    while len(seen) < len(made):
+        messages = await reading.fetch(500, timeout=PATIENCE)
+        for message in messages:
+            await message.ack()
+        seen += [message.headers["X-Timer-Id"] for message in messages]
+    assert sorted(seen) == sorted(made)
+    assert (await client.jetstream().stream_info("ORDERS")).state.messages == len(made)
     await client.close()

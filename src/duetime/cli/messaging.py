@@ -15,15 +15,18 @@ CONNECTED_WITHIN = 10.0  # seconds
 
 @asynccontextmanager
 async def connected(
-    settings: Settings, clock: Clock, name: str
+    settings: Settings, clock: Clock, name: str, *, insists: bool = True
 ) -> AsyncIterator[Connection | None]:
-    """Connect to NATS; None if there is none. ConfigurationError if no server can be reached."""
+    """Connect to NATS; None if there is none. ConfigurationError if no server can be reached.
+
+    Whoever does not insist has a connection then that is made as soon as one can be.
+    """
     if not settings.nats_url:
         yield None
         return
     connection = _connection(settings, clock, name)
     try:
-        await connection.connect(CONNECTED_WITHIN)
+        await connection.connect(CONNECTED_WITHIN, insists=insists)
     except NatsUnavailable as error:
         raise ConfigurationError(f"NATS_URL: {error}") from None
     try:

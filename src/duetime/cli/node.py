@@ -18,15 +18,18 @@ from duetime.api.server import ApiServer, listen
 from duetime.auditing import Audit
 from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
+from duetime.cli.commanding import commands_of
 from duetime.cli.interpreter import loop_factory, tune
 from duetime.cli.limits import allow_open_files
 from duetime.cli.messaging import connected, own_subjects
 from duetime.cli.output import Screen
+from duetime.cli.publishing import empty_outbox
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
 from duetime.cli.storage import opened, with_outbox
 from duetime.cli.worker import Worker
 from duetime.clock import Clock, SystemClock
+from duetime.commands.answering import Answering
 from duetime.config import Settings, without_password
 from duetime.delivery import Sender
 from duetime.delivery.egress import Egress
@@ -42,7 +45,6 @@ from duetime.events.store_feed import StoreFeed
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
-from duetime.nats import Nats
 from duetime.nats.jetstream import JetStream
 from duetime.service import Service
 from duetime.stores import Store
@@ -78,7 +80,11 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         installation = tuple(map(parse_secret, settings.signing_secrets))
         terms = GroupTerms(rules, vault, clock, installation=installation)
         name = _node_name()
-        nats = await stack.enter_async_context(connected(settings, clock, name))
+        # A worker may come in place of one that died, while NATS is away: the supervisor has
+        # looked when all of them began.
+        nats = await stack.enter_async_context(
+            connected(settings, clock, name, insists=worker is None)
+        )
         sender: Sender = HttpSender(
             clock,
             _egress(settings),
@@ -110,7 +116,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
         stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
-        live = _live(settings, store, clock, nats)
+        jetstream = None if nats is None else JetStream(nats, clock)
+        live = _live(settings, store, clock, jetstream)
         service = Service(
             store,
             sender,
@@ -128,6 +135,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)
+        empty_outbox(store, engine, clock, settings, jetstream)
         app = create_app(
             service,
             settings.api_key or "",
@@ -137,11 +145,12 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             is_nats_connected=None if nats is None else lambda: nats.is_connected,
         )
         server = ApiServer(app, drain_for=drain_for)
-        if dev:
-            await stack.enter_async_context(_dev_receiver(settings))
         if live is not None:
             server.on_exit = live.close
-        return await _serve(server, listener, engine, settings, worker)
+        if dev:
+            await stack.enter_async_context(_dev_receiver(settings))
+        commands = None if nats is None else commands_of(settings, nats, service, engine, clock)
+        return await _serve(server, listener, engine, settings, worker, commands=commands)
 
 
 async def _serve(
@@ -150,11 +159,15 @@ async def _serve(
     engine: Engine,
     settings: Settings,
     worker: Worker | None,
+    *,
+    commands: Answering | None,
 ) -> int:
     stop = worker.told_to_stop() if worker else _stop_on_signals()
     working = asyncio.create_task(engine.run(), name="engine")
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
     await server.is_listening.wait()
+    if commands is not None:
+        await commands.start()
     if worker:
         worker.tell_ready()
     else:
@@ -172,7 +185,9 @@ async def _serve(
     barred.cancel()
     log.info("stopping: no new requests; callbacks under way are finished")
     server.should_exit = True
-    await asyncio.gather(serving, engine.stop(settings.drain_timeout / 1000))
+    drain_for = settings.drain_timeout / 1000
+    answered = () if commands is None else (commands.stop(drain_for),)
+    await asyncio.gather(serving, engine.stop(drain_for), *answered)
     await working
     log.info("stopped; timers that are due later stay in the database")
     return 0 if is_clean else 1
@@ -229,13 +244,14 @@ def _egress(settings: Settings) -> Egress:
     )
 
 
-def _live(settings: Settings, store: Store, clock: Clock, nats: Nats | None) -> Hub | None:
+def _live(
+    settings: Settings, store: Store, clock: Clock, jetstream: JetStream | None
+) -> Hub | None:
     """Whoever hands out events as they happen, where there are any."""
     if settings.outbox == "off":
         return None
-    if nats is None:
+    if jetstream is None:
         return Hub(StoreFeed(store, clock, keep_for=settings.outbox_retention), clock)
-    jetstream = JetStream(nats, clock)
     return Hub(JetStreamFeed(jetstream, settings.events_stream, settings.nats_prefix), clock)
 
 

@@ -19,8 +19,10 @@ from duetime.cli import logs
 from duetime.cli.banner import reachable
 from duetime.cli.child import Child, fate, is_as_told
 from duetime.cli.exits import Exit
+from duetime.cli.messaging import connected
 from duetime.cli.storage import migrate
 from duetime.cli.worker import STORE_AWAY
+from duetime.clock import SystemClock
 from duetime.config import Settings, without_password
 from duetime.errors import ConfigurationError
 from duetime.stores.opening import kind_of
@@ -53,6 +55,8 @@ def run_supervisor(settings: Settings) -> int:
 
 async def _run(settings: Settings, listener: socket.socket) -> int:
     await migrate(settings)
+    async with connected(settings, SystemClock(), "supervisor"):
+        pass  # if NATS cannot be reached, nothing is started
     return await Supervisor(settings, listener).run()
 
 

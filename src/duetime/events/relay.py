@@ -29,8 +29,8 @@ LONGEST_PAUSE = 5.0
 # Ids begin with a time. What was published leaves traces in a store, which cost whoever reads past
 # them; so reading begins so much before the oldest that was there last, and from the very beginning
 # only now and then: for what a node has written whose clock is behind by more than that.
-SLACK: Millis = 600_000
-WHOLE_EVERY = 600.0  # seconds
+SLACK: Millis = 120_000
+WHOLE_EVERY = 300.0  # seconds
 LATE: Millis = 500  # an engine that is later than this goes first ...
 BREATH = 0.2  # ... but no batch waits longer for it, in seconds
 

@@ -32,7 +32,7 @@ class EventStream:
     ) -> None:
         self._jetstream = jetstream
         self.name = name
-        self.subjects = f"{prefix}.events.>"
+        self.subjects = f"{prefix}.events.*.*.*"  # and not >: a tenant may be called "events"
         self._prefix = prefix
         self._max_age = max_age
         self._replicas = replicas
