@@ -430,6 +430,47 @@ async def test_a_node_that_stops(house: House):
     await house.hub.close()
 
 
+async def test_who_comes_in_the_moment_a_node_stops(house: House):
+    """Is told so, and nothing goes on reading for them."""
+    gate = asyncio.Event()
+    real = house.hub.feed.tail
+
+    async def slow(*args):
+        await gate.wait()
+        return await real(*args)
+
+    house.hub.feed.tail = slow
+    coming = asyncio.create_task(house.hub.listen(MINE, None))
+    await settle()
+    await house.hub.close()
+    gate.set()
+    with pytest.raises(Unavailable, match="this node is stopping"):
+        await coming
+    assert house.hub._reading is None
+
+
+async def test_who_comes_when_the_last_one_is_forgotten(house: House):
+    """In the midst of what is handed out to nobody: the feed is read for them."""
+    reader = await house.hub.listen(MINE, None)
+    await reader.close()
+    await house.hub._handing_out.acquire()
+    coming = asyncio.create_task(house.hub.listen(MINE, None))
+    await house.pass_time(LINGER + 1)
+    house.hub._handing_out.release()
+    reader = await coming
+    written = await house.some()
+    assert await house.heard(reader) == written
+
+
+@pytest.mark.promise("failing-store")
+async def test_a_store_that_fails_when_somebody_comes(house: House):
+    """They are told to try again."""
+    house.store.failing = "before"
+    with pytest.raises(Unavailable, match="cannot be read just now"):
+        await house.hub.listen(MINE, None)
+    assert not house.hub._readers
+
+
 async def test_a_node_that_stops_says_from_where_to_go_on(house: House):
     """Behind what was heard, and before what was not."""
     reader = await house.hub.listen(MINE, None)

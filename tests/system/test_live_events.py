@@ -10,6 +10,8 @@ import pytest
 
 from duetime.client import AsyncClient
 from tests.api.listening import Sse, parse
+from tests.nats.conftest import own  # noqa: F401 - for tests
+from tests.servers.nats import NatsServer
 from tests.system.service import API_KEY, ServiceProcess, running_service
 from tests.waiting import PATIENCE, eventually
 
@@ -202,3 +204,72 @@ async def test_all_that_is_kept(node: ServiceProcess):
             return [each.data["timer"] for each in events[:-1]] == made
 
     await eventually(are_told, "all of them", every=0.2)
+
+
+async def test_with_nats_over_crashes_of_it_and_of_nodes(tmp_path: Path, own: NatsServer):  # noqa: F811
+    """Whoever follows hears every event, each timer in order, whatever goes and comes back."""
+    settings = {"OUTBOX": "on", "NATS_URL": own.url(), "CLAIM_TTL": "1s"}
+    nodes = [ServiceProcess(tmp_path, **settings) for _ in range(2)]
+    heard: dict[str, list[int]] = {}
+
+    async def follow() -> None:
+        async with AsyncClient(f"http://127.0.0.1:{nodes[0].port}", api_key=API_KEY) as client:
+            async for event in client.events(tag="mine", type=["created", "paused", "canceled"]):
+                heard.setdefault(event["timer"], []).append(event["version"])
+
+    async def work(count: int) -> list[str]:
+        made = []
+        for _ in range(count):
+            one, other = nodes
+            timer = (await other.call("POST", "/timers", {**BODY, "tags": ["mine"]})).data["id"]
+            assert (await one.call("POST", f"/timers/{timer}/pause")).status == 200
+            assert (await other.call("DELETE", f"/timers/{timer}")).status == 200
+            made.append(timer)
+        return made
+
+    try:
+        for node in nodes:
+            await node.start()
+        following = asyncio.create_task(follow())
+
+        async def has_begun() -> bool:
+            await work(1)
+            return bool(heard)
+
+        await eventually(has_begun, "the first event", every=0.2)
+        made = await work(5)
+        own.crash()
+        made += await work(5)
+        own.start()
+        made += await work(5)
+        await nodes[0].kill()
+        await nodes[0].start()
+        made += await work(5)
+
+        async def has_all() -> bool:
+            return all(len(heard.get(timer, ())) >= 3 for timer in made)
+
+        await eventually(has_all, "all events")
+        following.cancel()
+        assert {timer: heard[timer] for timer in made} == {timer: [1, 2, 3] for timer in made}
+        for node in nodes:
+            assert await node.stop() == 0
+            assert "Traceback" not in node.log.read_text()
+    finally:
+        for node in nodes:
+            await node.end_if_running()
+
+
+async def test_with_nats_going_on_at_another_node_is_exact(tmp_path: Path, own: NatsServer):  # noqa: F811
+    """An id of one node is good at the other, and nothing comes twice."""
+    settings = {"OUTBOX": "on", "NATS_URL": own.url(), "CLAIM_TTL": "1s"}
+    async with (
+        running_service(tmp_path, **settings) as one,
+        running_service(tmp_path, **settings) as other,
+    ):
+        async with reading(one) as curl:
+            first = await create(other)
+            assert [each.data["timer"] for each in await curl.heard(1)] == [first]
+        second = await create(one)
+        async with reading(other, curl.last_id) as curl:
+            assert [each.data["timer"] for each in await curl.heard(1)] == [second]

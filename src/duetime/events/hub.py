@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 
 from duetime.clock import Clock, sleep
-from duetime.errors import NatsError, StoreError, TooManyRequests, Unavailable
+from duetime.errors import NatsError, StoreError, StoreUnavailable, TooManyRequests, Unavailable
 from duetime.events.feed import Feed, Tail, Told
 from duetime.events.reader import PAUSE, Reader, stopping
 from duetime.events.ring import Ring, weight_of
@@ -44,7 +44,6 @@ class Hub:
         self._rings: dict[str, Ring] = {}
         self._tail: Tail | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._starting = asyncio.Lock()
         self._handing_out = asyncio.Lock()
 
     async def listen(self, wish: Wish, after: str | None, *, follow: bool = True) -> Reader:
@@ -60,23 +59,25 @@ class Hub:
             await reader.open(after)
         except BaseException as error:
             await reader.close()
-            if isinstance(error, NatsError):
+            if isinstance(error, NatsError | StoreUnavailable):
                 raise Unavailable("the events cannot be read just now, try again") from error
             raise
         return reader
 
     async def ring_of(self, tenant: str) -> Ring:
         """The ring of a tenant, which has a reader more now, that must leave it."""
-        async with self._starting:
+        async with self._handing_out:  # in the midst of that, the position is not yet so far
+            tail = self._tail or await self.feed.tail(None)
+            if self.is_closed:
+                await tail.close()
+                raise stopping()
             if self._tail is None:
-                self._tail = await self.feed.tail(None)
-                self.position = self._tail.position
-                self._reading = asyncio.create_task(self._read(self._tail), name="events")
+                self._tail, self.position = tail, tail.position
+                self._reading = asyncio.create_task(self._read(tail), name="events")
             ring = self._rings.get(tenant)
             if ring is None:
-                async with self._handing_out:  # in the midst of it, the position is not yet so far
-                    ring = Ring(self.position, most=MOST_EVENTS, most_bytes=MOST_BYTES)
-                    self._rings[tenant] = ring
+                ring = Ring(self.position, most=MOST_EVENTS, most_bytes=MOST_BYTES)
+                self._rings[tenant] = ring
             ring.readers += 1
             return ring
 

@@ -112,7 +112,7 @@ class Reader:
             self._ring = None
         if self._coming is not None:
             self._coming.cancel()
-            await asyncio.wait({self._coming})
+            await asyncio.gather(self._coming, return_exceptions=True)
             self._coming = None
         if self._tail is not None:
             await self._tail.close()
