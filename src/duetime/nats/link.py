@@ -300,6 +300,8 @@ class Link(asyncio.Protocol):
             self._out.clear()
             self._size = 0
             self._transport.write(data)
+            if self._is_full and self._transport.get_write_buffer_size() > 2 * MOST_UNSENT:
+                self.drop("it does not read what is sent to it")
 
     def _set_alarm(self, until: float) -> None:
         if until < self._alarm_at and until != math.inf:
