@@ -68,5 +68,9 @@ PROMISES = {
         "With the outbox on, every change of a timer has its event, written with it: in order, and "
         "without a gap in the versions."
     ),
+    "events-arrive": (
+        "Every event is published at least once, by one node at a time, in order for each timer, "
+        "and a repeat has the same message id; whatever crashes."
+    ),
     "one-contract": "Every store obeys one contract.",
 }

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from duetime.auditing import Audit
 from duetime.brake import Brake
-from duetime.clock import Clock
+from duetime.clock import Clock, Millis
 from duetime.drafts import Drafts, fingerprint
 from duetime.errors import (
     Conflict,
@@ -97,7 +97,9 @@ class Creates:
         self._latecomers = latecomers
         self._notice = notice
 
-    async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
+    async def create(
+        self, caller: Caller, body: CreateTimer, sent_at: Millis | None = None
+    ) -> tuple[Timer, bool]:
         """Create a timer; also tells whether it is new or was there already."""
         self._ledger.check_creates()
         answer: Answer | None = None
@@ -105,7 +107,7 @@ class Creates:
             while answer is None:
                 missing = await self._groups.missing(caller, body.group)
                 await self._credentials.meet(caller.tenant, body)
-                timer = self._drafts.new(caller.tenant, body, self._clock.now())
+                timer = self._drafts.new(caller.tenant, body, self._clock.now(), sent_at)
                 answer = await self.insert(caller, timer, missing)
         except REFUSALS:
             if made := await self._made_before(caller, {0: body}):

@@ -83,9 +83,11 @@ class Drafts:
         self._min_delay = min_delay
         self._max_timer = max_timer
 
-    def new(self, tenant: str, body: CreateTimer, now: Millis) -> Timer:
-        """The timer that a body asks for."""
-        execute_at = self._execute_at(body, now)
+    def new(
+        self, tenant: str, body: CreateTimer, now: Millis, sent_at: Millis | None = None
+    ) -> Timer:
+        """The timer that a body asks for, now or as it was sent earlier: then it may be late."""
+        execute_at = self._execute_at(body, now if sent_at is None else min(sent_at, now))
         if execute_at is None:
             raise InvalidRequest("execute_at: required, or delay")
         layout = self._groups.layout(tenant, body.group)
@@ -107,7 +109,7 @@ class Drafts:
             group=body.group,
             timer_id=body.timer_id or id_,
             execute_at=execute_at,
-            wake_at=execute_at,
+            wake_at=max(execute_at, now),
             created_at=now,
             updated_at=now,
             spec=Spec(

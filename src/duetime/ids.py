@@ -36,10 +36,9 @@ def event_id(timer: str, at: Millis, version: int, number: int) -> str:
     Events of one timer sort by when they happened, then by the version that they made of it, then
     by their number among those of that version; what is left of the id tells timers apart.
     """
-    own = int(timer[24:], 16) & 0xFF_FFFF_FFFF
-    tail = (version & 0xF_FFFF) << 42 | number << 40 | own | 0x8000_0000_0000_0000
-    text = f"{at:012x}7{timer[15:18]}{tail:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    moment = f"{at:012x}"
+    place = f"{0x80_0000 | (version & 0xF_FFFF) << 2 | number:06x}"
+    return f"{moment[:8]}-{moment[8:]}-{timer[14:18]}-{place[:4]}-{place[4:]}{timer[26:]}"
 
 
 def shard_of(id_: str) -> int:

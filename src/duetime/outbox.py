@@ -5,7 +5,7 @@ below everybody who writes timers, so that nobody can forget it; where there is 
 not there at all. Who brings timers from another store writes past it: nothing happened to those.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from duetime.events.changes import of_change, of_new
 from duetime.stores import Change, Insert, Store
@@ -18,14 +18,16 @@ class Outbox(Wrapper):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self.on_events: Callable[[], None] = lambda: None  # called when some were written
+        # Called when some were written, with the shards in which they are.
+        self.on_events: Callable[[Collection[int]], None] | None = None
 
     async def insert(self, inserts: Sequence[Insert]) -> list[Timer | None]:
         told = [
             Insert(each.timer, each.events or of_new(each.timer), each.attempts) for each in inserts
         ]
         answers = await self._store.insert(told)
-        self.on_events()
+        if self.on_events is not None:
+            self.on_events({each.timer.shard for each in inserts})
         return answers
 
     async def apply(self, changes: Sequence[Change]) -> list[bool]:
@@ -39,5 +41,6 @@ class Outbox(Wrapper):
             for each in changes
         ]
         won = await self._store.apply(told)
-        self.on_events()
+        if self.on_events is not None:
+            self.on_events({each.new.shard for each in changes})
         return won

@@ -148,9 +148,14 @@ class Service:
 
     # Creating ---------------------------------------------------------------------------------
 
-    async def create(self, caller: Caller, body: CreateTimer) -> tuple[Timer, bool]:
-        """Create a timer; also tells whether it is new or was there already."""
-        return await self._creates.create(caller, body)
+    async def create(
+        self, caller: Caller, body: CreateTimer, sent_at: Millis | None = None
+    ) -> tuple[Timer, bool]:
+        """Create a timer; also tells whether it is new or was there already.
+
+        ``sent_at``: when it was asked for, if that was earlier; its time is told by that.
+        """
+        return await self._creates.create(caller, body, sent_at)
 
     async def create_many(
         self,
@@ -232,15 +237,27 @@ class Service:
     # Changing ---------------------------------------------------------------------------------
 
     async def update(
-        self, caller: Caller, id_: str, body: UpdateTimer, if_match: int | None = None
+        self, caller: Caller, which: str | Key, body: UpdateTimer, if_match: int | None = None
     ) -> Timer:
-        """Change what a waiting timer will do, or when."""
+        """Change what a waiting timer will do, or when: the one with this id, or this key."""
 
         def updated(timer: Timer, now: Millis) -> Timer:
             return self._updated(timer, body, now)
 
         await self.credentials.meet(caller.tenant, body)
-        return await self._change(caller, "timer.update", id_, updated, if_match)
+        return await self._change(caller, "timer.update", which, updated, if_match)
+
+    async def update_by_key(
+        self,
+        caller: Caller,
+        group: str,
+        timer_id: str,
+        body: UpdateTimer,
+        if_match: int | None = None,
+    ) -> Timer:
+        """Change what the waiting timer with this key will do, or when."""
+        key = await self.groups.locate(caller, group, timer_id)
+        return await self.update(caller, key, body, if_match)
 
     async def cancel(self, caller: Caller, id_: str, if_match: int | None = None) -> Timer:
         """Make sure that a timer never starts."""

@@ -125,11 +125,11 @@ async def test_a_claim_whose_answer_was_lost_is_told_once():
 async def test_whoever_publishes_is_woken(outbox):
     """After each write, and not before it."""
     heard = []
-    outbox.on_events = lambda: heard.append(True)
-    timer = make_timer()
+    outbox.on_events = heard.append
+    timer = make_timer(shard=7)
     await outbox.insert([Insert(timer)])
-    assert len(heard) == 1
+    assert heard == [{7}]
     change = claim_of(timer)
     await outbox.apply([change])
-    assert len(heard) == 2
+    assert heard == [{7}, {7}]
     assert await told(outbox) == [*of_new(timer), *of_change(change.old, change.new, None)]

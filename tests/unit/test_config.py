@@ -262,6 +262,13 @@ def test_a_batch_may_be_as_large_as_a_body():
     assert problems(env=env).startswith("MAX_BATCH_BYTES")
 
 
+def test_commands_need_nats_and_somebody_who_may():
+    """Commands without servers to come from, or a stream that nobody may fill, are refused."""
+    assert problems(env={"NATS_COMMANDS": "keys"}).startswith("NATS_COMMANDS: needs NATS_URL")
+    without = problems(env={"NATS_URL": "nats://nats", "COMMANDS_STREAM": "COMMANDS"})
+    assert without.startswith("COMMANDS_STREAM: needs NATS_COMMANDS")
+
+
 def test_secrets_have_no_flag():
     """The arguments of a process are for all to read."""
     hidden = {setting.env for setting in (*TABLE, *PG_TABLE, *PG_OPTIONS) if setting.flag is None}

@@ -19,12 +19,12 @@ from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
 from duetime.api.credentials import Credentials
 from duetime.api.envelope import Code, Reply, encode, failure
+from duetime.api.gate import NOBODY, Gate, check_role
 from duetime.api.groups import Groups
 from duetime.api.health import Health
 from duetime.api.nodes import Nodes
 from duetime.api.openapi import describe
 from duetime.api.operation import Operation
-from duetime.api.outage import Outage
 from duetime.api.proxies import Proxies
 from duetime.api.request import Request
 from duetime.api.seal import Seal
@@ -36,21 +36,9 @@ from duetime.api.timers import Timers
 from duetime.api.timers_by_key import TimersByKey
 from duetime.api.usage import Usage
 from duetime.api.whoami import Whoami
-from duetime.clock import Clock, sleep
-from duetime.errors import (
-    CallerGone,
-    Forbidden,
-    InvalidRequest,
-    PayloadTooLarge,
-    StoreError,
-    TooManyRequests,
-    Unavailable,
-)
+from duetime.errors import CallerGone, InvalidRequest, PayloadTooLarge, Unavailable
 from duetime.service import Service
 from duetime.tenancy.caller import Caller
-from duetime.tenancy.role import Role
-
-NOBODY = Caller("", Role.READ_WITHOUT_PAYLOADS, "")  # who asks where no key is needed
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
@@ -62,12 +50,10 @@ class Endpoint:
     def __init__(
         self,
         operations: list[Operation],
-        authentication: Authentication,
+        gate: Gate,
         bodies: Bodies,
-        clock: Clock,
         proxies: Proxies,
         *,
-        outage: Outage,
         max_body: int,
         max_bulk_body: int,
     ) -> None:
@@ -75,11 +61,10 @@ class Endpoint:
         if get := self._operations.get("GET"):
             self._operations["HEAD"] = get  # the server leaves the body out
         self._allow = ", ".join(sorted(self._operations)).encode()
-        self._authentication = authentication
+        self._gate = gate
+        self._authentication = gate.authentication
         self._bodies = bodies
-        self._clock = clock
         self._proxies = proxies
-        self._outage = outage
         self._max_body = max_body
         self._max_bulk_body = max_bulk_body
 
@@ -92,20 +77,13 @@ class Endpoint:
         except CallerGone:
             return
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
-            if isinstance(error, TooManyRequests) and error.hold_for:
-                await sleep(self._clock, error.hold_for)
-            reply = self._failure(error, caller)
+            reply = await self._gate.refuse(error, caller)
         if reply.stream is not None:
             failed = await _stream(reply, reply.stream, receive, send)
             if failed is None:
                 return
-            reply = self._failure(failed, caller)
+            reply = self._gate.failure(failed, caller)
         await respond(reply, send)
-
-    def _failure(self, error: Exception, caller: Caller) -> Reply:
-        if isinstance(error, StoreError) and not caller.is_operator and error.told != str(error):
-            self._outage.seen(error)
-        return failure(error, caller)
 
     async def _caller_of(self, scope: Scope, operation: Operation | None) -> Caller:
         if operation is not None and operation.role is None:
@@ -126,7 +104,7 @@ class Endpoint:
             return Reply(
                 405, "method not allowed", code=Code.INVALID, headers=((b"allow", self._allow),)
             )
-        _check_role(operation, caller)
+        check_role(operation, caller)
         _check_path(scope)
         limit = self._max_bulk_body if operation.is_bulk else self._max_body
         try:
@@ -146,15 +124,7 @@ class Endpoint:
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
         hung_up.set(partial(_disconnected, receive))
         try:
-            # Whoever lets its body wait must not get in with a key that has ended meanwhile.
-            self._authentication.check_still(caller)
-            if operation.changes:
-                self._authentication.check_stays(caller)
-            if operation.makes:
-                with self._authentication.making(caller):
-                    reply = await operation.handler(request)
-            else:
-                reply = await operation.handler(request)
+            reply = await self._gate.perform(operation, request)
         finally:
             if room is not None:
                 room.leave()
@@ -215,10 +185,9 @@ def create_app(
     is_nats_connected: Callable[[], bool] | None = None,
 ) -> ASGIApp:
     """The API as an ASGI application."""
-    authentication = Authentication(api_key, service.rules, service.uses, service.clock)
+    gate = Gate(Authentication(api_key, service.rules, service.uses, service.clock), service.clock)
     bodies = bodies or Bodies(service.clock)
     proxies = Proxies(trusted_proxies)
-    outage = Outage(service.clock)
     seal = Seal(api_key)
     operations = [
         operation
@@ -249,11 +218,9 @@ def create_app(
             path,
             Endpoint(
                 each,
-                authentication,
+                gate,
                 bodies,
-                service.clock,
                 proxies,
-                outage=outage,
                 max_body=max_body,
                 max_bulk_body=max_bulk_body,
             ),
@@ -324,13 +291,6 @@ async def _disconnected(receive: Receive) -> None:
     """Return when the client has hung up; its body has been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _check_role(operation: Operation, caller: Caller) -> None:
-    needed = operation.role
-    if needed is not None and not caller.may(needed):
-        whose = "the operator's key" if needed is Role.OPERATOR else f"the role '{needed}'"
-        raise Forbidden(f"this takes {whose}; this key has the role '{caller.role}'")
 
 
 def _check_path(scope: Scope) -> None:

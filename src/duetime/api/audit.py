@@ -52,7 +52,10 @@ class AuditLineView(msgspec.Struct, kw_only=True):
     actor: Annotated[str, Meta(description="The name of the key; the API_KEY's is `operator`.")]
     key: Annotated[
         str | None,
-        Meta(description="The id of the key; null: the operator's, or the service itself."),
+        Meta(
+            description="The id of the key; null: the operator's, the service itself, or who was "
+            "let in by NATS."
+        ),
     ]
     action: str
     kind: Annotated[str, Meta(description="What kind of thing it was done to.")]

@@ -18,6 +18,7 @@ from duetime.requests import LONGEST_TEXT
 from duetime.tenancy import api_key
 from duetime.tenancy.api_key import ApiKey
 from duetime.tenancy.caller import Caller
+from duetime.tenancy.role import Role
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.tenants import check_stays
 from duetime.tenancy.uses import Uses
@@ -48,11 +49,17 @@ class Authentication:
         self._strangers_since = clock.monotonic()
 
     async def caller_of(
-        self, headers: Headers, address: str | None, *, of_deleted: bool = False
+        self,
+        headers: Headers,
+        address: str | None,
+        *,
+        of_deleted: bool = False,
+        named_by: str = "X-Tenant-ID",
     ) -> Caller:
         """Who asks; Unauthorized if nobody that is known.
 
-        ``of_deleted``: the operator may act for a tenant that was deleted.
+        ``of_deleted``: the operator may act for a tenant that was deleted. ``named_by``: what says
+        for which tenant, where that is not the header itself.
         """
         _check_once(headers)
         presented = _presented(headers)
@@ -67,9 +74,23 @@ class Authentication:
         key = await self._find(presented)
         self._uses.note(key, self._clock.now())
         if tenant is not None and tenant != key.tenant:
-            raise Forbidden("X-Tenant-ID: only the operator's key acts for other tenants")
+            raise Forbidden(f"{named_by}: only the operator's key acts for other tenants")
         correlation_id = _correlation_id(headers)
         return Caller(key.tenant, key.role, key.name, key.id, key.groups, address, correlation_id)
+
+    async def vouched_for(self, tenant: str, name: str, headers: Headers) -> Caller:
+        """Who asks without a key, because somebody else has let them act for a tenant.
+
+        NotFound if there is no such tenant. While it is being deleted it may still come to stay.
+        """
+        if not self._is_open(tenant):
+            await self._look_for_stranger("tenant")
+            if not self._is_known(tenant):
+                raise NotFound("tenant not found")
+            if not self._is_open(tenant):
+                raise Unavailable("the tenant is being deleted; nothing was written, try again")
+        correlation_id = _correlation_id(headers)
+        return Caller(tenant, Role.WRITE, name, address=name, correlation_id=correlation_id)
 
     def check_still(self, caller: Caller) -> None:
         """Refuse a caller whose key has ended, or whose tenant is going, since they were let in.
@@ -134,7 +155,7 @@ class Authentication:
         if key is None:
             # It may have just been made, on another node. This is asked whether there is such an id
             # or not, so that the time an answer takes does not tell.
-            await self._look_for_stranger()
+            await self._look_for_stranger("key")
             key = self._opened(id_, digest)
         if key is None:
             raise Unauthorized("unauthorized")
@@ -149,8 +170,8 @@ class Authentication:
         # A tenant is gone, or going, before its last key is.
         return key.is_valid(self._clock.now()) and self._is_open(key.tenant)
 
-    async def _look_for_stranger(self) -> None:
-        """Look whether a key that is not known was just made; of too many, only now and then."""
+    async def _look_for_stranger(self, what: str) -> None:
+        """Look whether one that is not known was just made; of too many, only now and then."""
         now = self._clock.monotonic()
         if now >= self._strangers_since + 1:
             self._strangers, self._strangers_since = 0, now
@@ -160,7 +181,7 @@ class Authentication:
         try:
             await self._rules.look()
         except StoreError:
-            raise Unavailable("the key cannot be checked just now, try again") from None
+            raise Unavailable(f"the {what} cannot be checked just now, try again") from None
 
 
 def _check_once(headers: Headers) -> None:

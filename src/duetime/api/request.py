@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from duetime.clock import Millis
 from duetime.decoding import UNKNOWN_VALUE, check_bytes, check_utf8, decode, sentence
 from duetime.errors import InvalidRequest
 from duetime.requests import check_text
@@ -24,7 +25,7 @@ ParametersT = TypeVar("ParametersT", bound=msgspec.Struct)
 class Request:
     """What an operation is given."""
 
-    __slots__ = ("_headers", "_query", "body", "caller", "path_params")
+    __slots__ = ("_headers", "_query", "body", "caller", "key", "path_params", "sent_at")
 
     def __init__(
         self,
@@ -34,12 +35,16 @@ class Request:
         path_params: dict[str, str],
         body: bytes,
         caller: Caller,
+        key: str | None = None,
+        sent_at: Millis | None = None,
     ) -> None:
         self._headers = headers
         self._query = query
         self.path_params = path_params
         self.body = body
         self.caller = caller
+        self.key = key  # under which a timer is created that has none of its own
+        self.sent_at = sent_at  # if that was earlier: it was kept until somebody had time for it
 
     def header(self, name: str) -> str | None:
         """A header's value."""

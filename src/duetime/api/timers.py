@@ -159,7 +159,7 @@ class Timers:
         body = request.decode(CreateTimer)
         body.timer_id = _key_of(request, body)
         body.correlation_id = body.correlation_id or request.correlation_id()
-        timer, is_new = await self._service.create(request.caller, body)
+        timer, is_new = await self._service.create(request.caller, body, request.sent_at)
         if is_new:
             return shown(timer, "timer created successfully", 201)
         return shown(timer, "timer exists already")
@@ -201,17 +201,17 @@ class Timers:
         return Reply(200, "success", timer_list(given, page, cursors))
 
     async def get(self, request: Request) -> Reply:
-        timer = await self._service.get(request.caller, _id_of(request))
+        timer = await self._service.get(request.caller, id_of(request))
         return detailed(timer, request.caller, self._service.waiting_for(timer))
 
     async def update(self, request: Request) -> Reply:
         timer = await self._service.update(
-            request.caller, _id_of(request), request.decode(UpdateTimer), request.if_match()
+            request.caller, id_of(request), request.decode(UpdateTimer), request.if_match()
         )
         return shown(timer, "timer updated successfully")
 
     async def cancel(self, request: Request) -> Reply:
-        timer = await self._service.cancel(request.caller, _id_of(request), request.if_match())
+        timer = await self._service.cancel(request.caller, id_of(request), request.if_match())
         return canceled(timer)
 
     async def fire(self, request: Request) -> Reply:
@@ -228,7 +228,7 @@ class Timers:
 
     async def attempts(self, request: Request) -> Reply:
         given = request.parameters(AttemptParameters)
-        caller, id_ = request.caller, _id_of(request)
+        caller, id_ = request.caller, id_of(request)
         cursors = Cursors(self._seal, caller.tenant, f"attempts of {id_}")
         after = attempts_after(given, cursors)
         attempts = await self._service.attempts(caller, id_, after=after, limit=given.limit)
@@ -242,7 +242,7 @@ class Timers:
     ) -> Reply:
         if request.body.strip() not in {b"", b"{}"}:
             raise InvalidRequest("body: none is expected")
-        timer = await act(request.caller, _id_of(request), request.if_match())
+        timer = await act(request.caller, id_of(request), request.if_match())
         return shown(timer, message)
 
 
@@ -250,14 +250,15 @@ def _key_of(request: Request, body: CreateTimer) -> str | None:
     """The caller's key: timer_id, or the Idempotency-Key header, which does the same."""
     given = request.header("Idempotency-Key")
     if given is None:
-        return body.timer_id
+        return body.timer_id or request.key
     check_key(given, "Idempotency-Key")
     if body.timer_id is not None and body.timer_id != given:
         raise InvalidRequest("Idempotency-Key: differs from timer_id; one of them is enough")
     return given
 
 
-def _id_of(request: Request) -> str:
+def id_of(request: Request) -> str:
+    """The id of a timer that a request names."""
     given = request.path_params["id"].lower()
     if not ids.is_uuid(given):
         raise InvalidRequest("id: must be a UUID")

@@ -18,15 +18,18 @@ from duetime.api.server import ApiServer, listen
 from duetime.auditing import Audit
 from duetime.cli import logs
 from duetime.cli.banner import banner, reachable
+from duetime.cli.commanding import commands_of
 from duetime.cli.interpreter import loop_factory, tune
 from duetime.cli.limits import allow_open_files
 from duetime.cli.messaging import connected, own_subjects
 from duetime.cli.output import Screen
+from duetime.cli.publishing import empty_outbox
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
 from duetime.cli.storage import opened, with_outbox
 from duetime.cli.worker import Worker
 from duetime.clock import SystemClock
+from duetime.commands.answering import Answering
 from duetime.config import Settings, without_password
 from duetime.delivery import Sender
 from duetime.delivery.egress import Egress
@@ -39,6 +42,7 @@ from duetime.engine import Engine
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
+from duetime.nats.jetstream import JetStream
 from duetime.service import Service
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
@@ -124,6 +128,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)
+        jetstream = None if nats is None else JetStream(nats, clock)
+        empty_outbox(store, engine, clock, settings, jetstream)
         app = create_app(
             service,
             settings.api_key or "",
@@ -135,7 +141,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         server = ApiServer(app, drain_for=drain_for)
         if dev:
             await stack.enter_async_context(_dev_receiver(settings))
-        return await _serve(server, listener, engine, settings, worker)
+        commands = None if nats is None else commands_of(settings, nats, service, engine, clock)
+        return await _serve(server, listener, engine, settings, worker, commands=commands)
 
 
 async def _serve(
@@ -144,11 +151,15 @@ async def _serve(
     engine: Engine,
     settings: Settings,
     worker: Worker | None,
+    *,
+    commands: Answering | None,
 ) -> int:
     stop = worker.told_to_stop() if worker else _stop_on_signals()
     working = asyncio.create_task(engine.run(), name="engine")
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
     await server.is_listening.wait()
+    if commands is not None:
+        await commands.start()
     if worker:
         worker.tell_ready()
     else:
@@ -166,7 +177,9 @@ async def _serve(
     barred.cancel()
     log.info("stopping: no new requests; callbacks under way are finished")
     server.should_exit = True
-    await asyncio.gather(serving, engine.stop(settings.drain_timeout / 1000))
+    drain_for = settings.drain_timeout / 1000
+    answered = () if commands is None else (commands.stop(drain_for),)
+    await asyncio.gather(serving, engine.stop(drain_for), *answered)
     await working
     log.info("stopped; timers that are due later stay in the database")
     return 0 if is_clean else 1

@@ -38,11 +38,23 @@ def load_settings(
         values[setting.field] = source.read(setting, problems)
         if setting.env in required and not source.text:
             problems.append(_missing(setting))
-    if not problems and values["max_batch_bytes"] < values["max_body_bytes"]:
-        problems.append("MAX_BATCH_BYTES: must be at least MAX_BODY_BYTES; raise the one, or lower")
+    if not problems:
+        problems += _contradictions(values)
     if problems:
         raise ConfigurationError(_report(problems))
     return Settings(**values)
+
+
+def _contradictions(values: Mapping[str, Any]) -> list[str]:
+    """What is wrong with settings that are right each by itself."""
+    problems = []
+    if values["max_batch_bytes"] < values["max_body_bytes"]:
+        problems.append("MAX_BATCH_BYTES: must be at least MAX_BODY_BYTES; raise the one, or lower")
+    if values["nats_commands"] != "off" and not values["nats_url"]:
+        problems.append("NATS_COMMANDS: needs NATS_URL, the servers that commands come from")
+    if values["commands_stream"] and values["nats_commands"] == "off":
+        problems.append("COMMANDS_STREAM: needs NATS_COMMANDS, which says who may command")
+    return problems
 
 
 def _gather(

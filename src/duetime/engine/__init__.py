@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TypeAlias
 
 from duetime.clock import Clock, Millis, sleep
 from duetime.delivery import Sender
@@ -30,6 +31,7 @@ from duetime.engine.members import Members, always_admitted
 from duetime.engine.notices import Notices
 from duetime.engine.reader import Reader
 from duetime.engine.targets import Targets
+from duetime.engine.tenure import Tenure
 from duetime.engine.throttles import Throttles
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.failures import Failures
@@ -40,6 +42,8 @@ from duetime.tenancy.rules import Rules
 from duetime.timer import Timer
 
 log = logging.getLogger("duetime.engine")
+
+Ending: TypeAlias = Callable[[float], Awaitable[None]]  # within so many seconds; it does not raise
 
 # A part whose next pass is overdue for so long, in seconds, is not alive: it hangs in a call. One
 # whose call fails is alive, for it tries again.
@@ -112,6 +116,7 @@ class Engine:
             bulletin=self.bulletin,
             throttles=throttles,
         )
+        self.tenure = Tenure(self.members, clock)
         self._meter = meter
         self._lingering = Loop("leaving", clock, trouble)
         self._meeting = Loop("members", clock, trouble, longest_pause=self.members.beat_every)
@@ -190,11 +195,17 @@ class Engine:
             self._lingering: self.members.linger,
         }
         self._chores: dict[Loop, Step] = {}
+        self._endings: dict[Loop, Ending] = {}
 
-    def add_chore(self, name: str, step: Step) -> Callable[[], None]:
-        """Do this beside the engine's own work, as long as it runs; the answer wakes it."""
+    def add_chore(self, name: str, step: Step, finish: Ending | None = None) -> Callable[[], None]:
+        """Do this beside the engine's own work, as long as it runs; the answer wakes it.
+
+        ``finish`` is what remains to be done while this node has its shards to itself still.
+        """
         chore = Loop(name, self._clock, self._trouble)
         self._chores[chore] = step
+        if finish is not None:
+            self._endings[chore] = finish
         return chore.wake
 
     def notice(self, timer: Timer) -> None:
@@ -249,6 +260,7 @@ class Engine:
     async def join(self) -> None:
         """Show that this node is there, before it does anything else; StoreError if that fails."""
         await self.members.step()
+        self.tenure.look()
         if not self.members.is_writing:
             raise StoreUnavailable("this node's record could not be written")
 
@@ -271,9 +283,12 @@ class Engine:
         ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
         of this node works on the store any more.
         """
-        for loop in (self._cleaning, self._inheriting, self._meeting, *self._chores):
+        for loop in (self._cleaning, self._inheriting, *self._chores):
             loop.stop()
-        if not self.members.is_alone:
+        drain_for -= await self._finish_chores(drain_for)
+        self._meeting.stop()
+        was_alone = self.members.is_alone
+        if not was_alone:
             drain_for -= await self._hand_over(drain_for)
         self.notices.is_starting = False
         for loop in (self._reading, self._dispatching):
@@ -290,6 +305,19 @@ class Engine:
         for loop in (self._telling, self._lingering):
             loop.stop()
         await self.herald.tell_the_rest()
+        with suppress(StoreError):
+            if was_alone and self._endings and await self.members.is_nobody_there():
+                await self._finish_chores(drain_for)
+
+    async def _finish_chores(self, drain_for: float) -> float:
+        """Do what remains of chores that must not be left to others; answers how long that took."""
+        began_at = self._clock.monotonic()
+        for loop, finish in self._endings.items():
+            limit = began_at + drain_for / 4 - self._clock.monotonic()
+            if await self._clock.wait(loop.ended, max(limit, 0)):
+                limit = began_at + drain_for / 4 - self._clock.monotonic()
+                await finish(max(limit, 0))
+        return min(self._clock.monotonic() - began_at, drain_for)
 
     async def _hand_over(self, drain_for: float) -> float:
         """Leave, and go on until the others have taken over; answers how long that took.
@@ -319,6 +347,7 @@ class Engine:
             log.error("this node was away, and may not go on: %s", error)  # noqa: TRY400 - no trace helps
             self.is_barred.set()
             return self.members.beat_every
+        self.tenure.look()
         if self.members.shards is not before:
             self._reading.wake()
         self._dispatching.wake()  # it sleeps while there is no lease

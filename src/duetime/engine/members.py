@@ -95,6 +95,7 @@ class Members:
         self._others: dict[str, NodeRecord] = {}
         self._has_joined = False
         self._beaten_at = clock.monotonic()
+        self.looked_at = -math.inf  # when it was asked for what the shards are shared by
         self._has_news = True  # that the others have not been told
         self.is_leaving = False  # it writes its record no more
         self.has_left = False  # its record is gone
@@ -115,6 +116,26 @@ class Members:
     def is_alone(self) -> bool:
         """Tell whether no other node that is known to be alive looks after shards."""
         return not self._others
+
+    @property
+    def has_rivals(self) -> bool:
+        """Tell whether another node may look after shards, as far as is known for sure."""
+        return self._sightings.has_rivals()
+
+    @property
+    def has_passed_over(self) -> bool:
+        """Tell whether a node is taken for gone that may still act as if it were not."""
+        return self._sightings.has_passed_over(self._clock.monotonic())
+
+    @property
+    def ttl(self) -> float:
+        """For how many seconds this node may act upon what it saw last."""
+        return self._about.ttl / 1000
+
+    @property
+    def longest_ttl(self) -> float:
+        """The same of all nodes that are known: the longest."""
+        return max(self._about.ttl, self._sightings.longest_ttl()) / 1000
 
     def is_mine(self, id_: str) -> bool:
         """Tell whether this node looks after a timer, and will do so for a while."""
@@ -140,6 +161,7 @@ class Members:
         others = [record for record in records if record.name != self._node]
         has_died = self._sightings.look_at(others, asked_at=asked_at, seen_at=seen_at)
         self._share(seen_at)
+        self.looked_at = asked_at
         if has_died:
             dead = self._sightings.dead()
             self._on_death({name: sighting.about.ttl for name, sighting in dead.items()})
@@ -181,6 +203,10 @@ class Members:
         for shard, owner in enumerate(self._rendezvous.owners([*self._others, *this])):
             shares.setdefault(owner, []).append(shard)
         return shares
+
+    async def is_nobody_there(self) -> bool:
+        """Tell whether no node has a record now: this one has left, and none has come."""
+        return not await self._store.records(NODE_KIND)
 
     async def still_dead(self) -> set[str]:
         """The dead whose records stand as they did when they were found so."""

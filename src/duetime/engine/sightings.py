@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from duetime.clock import Millis
 from duetime.nodes import NodeRecord, TargetReport, read_record
 from duetime.stores import Record
 
@@ -33,6 +34,11 @@ class Sighting(msgspec.Struct):
 
     def is_alive(self, now: float) -> bool:
         return self.has_moved and self.may_be_alive(now)
+
+    @property
+    def is_rival(self) -> bool:
+        """Tell whether it may still look after shards."""
+        return self.about.runs_engine and not (self.is_dead or self.about.is_joining)
 
     def may_be_alive(self, now: float) -> bool:
         """Tell whether it has shown itself, or there is time left for it to do so."""
@@ -115,6 +121,20 @@ class Sightings:
     def dead(self) -> dict[str, Sighting]:
         """Those whose record has stood still for all of the time that it declares."""
         return {name: each for name, each in self._by_name.items() if each.is_dead}
+
+    def has_rivals(self) -> bool:
+        """Tell whether anybody may look after shards: all that are not known to be dead."""
+        return any(sighting.is_rival for sighting in self._by_name.values())
+
+    def has_passed_over(self, now: float) -> bool:
+        """Tell whether somebody is passed over who has not stood still for all of its time."""
+        return any(
+            sighting.is_rival and not sighting.is_alive(now) for sighting in self._by_name.values()
+        )
+
+    def longest_ttl(self) -> Millis:
+        """The longest time that any of them declares."""
+        return max((sighting.about.ttl for sighting in self._by_name.values()), default=0)
 
     def is_settled(self, now: float) -> bool:
         """Tell whether everybody who is alive has had the time to show it."""

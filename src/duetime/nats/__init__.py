@@ -18,11 +18,18 @@ class Message(NamedTuple):
     status: int | None = None  # what the server itself says: 503, nobody listens; 404, no messages
 
 
-class Subscription(Protocol):
-    """Somebody who listens."""
+class Ending(Protocol):
+    """What can be ended."""
 
     def end(self) -> None:
         """Hear nothing more. Idempotent."""
+
+
+class Subscription(Ending, Protocol):
+    """Somebody who listens."""
+
+    def leave(self) -> None:
+        """Ask for nothing more, and still hear what was sent before the server knew. Idempotent."""
 
 
 class Nats(Protocol):
@@ -75,7 +82,7 @@ class Nats(Protocol):
         Those with one ``queue`` share what comes in. ``hear`` must not raise, and not take long.
         """
 
-    def when_lost(self, tell: Callable[[], None]) -> Subscription:
+    def when_lost(self, tell: Callable[[], None]) -> Ending:
         """Call this whenever the connection is lost: what was asked over it, nobody answers."""
 
     async def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from duetime.clock import Clock, sleep, time_limit
 from duetime.errors import NatsUnavailable, NoResponders
-from duetime.nats import Message, Subscription, headers, servers
+from duetime.nats import Ending, Message, Subscription, headers, servers
 from duetime.nats.credentials import Credentials
 from duetime.nats.link import Link
 from duetime.nats.parser import Delivery
@@ -61,6 +61,18 @@ class _Ending:
             end()
 
 
+class _Listening(_Ending):
+    """What ends a subscription, or lets it end by itself."""
+
+    def __init__(self, end: Callable[[], None], leave: Callable[[], None]) -> None:
+        super().__init__(end)
+        self._leave = leave
+
+    def leave(self) -> None:
+        if self._end is not None:
+            self._leave()
+
+
 class Connection:
     """Speaks to one of several servers.
 
@@ -88,6 +100,7 @@ class Connection:
         self._max_payload = 1024 * 1024
         self._keeper: asyncio.Task[None] | None = None
         self._listeners: dict[int, _Listener] = {}
+        self._leaving: set[int] = set()  # those who only hear the last of it
         self._last_number = 0
         self._watchers: dict[int, Callable[[], None]] = {}
         self.inbox = f"_INBOX.{secrets.token_hex(11)}"  # below which answers come to us alone
@@ -170,9 +183,12 @@ class Connection:
         self._listeners[listener.number] = listener
         if self._link is not None:
             self._link.put(listener.line)
-        return _Ending(lambda: self._unsubscribe(listener.number))
+        return _Listening(
+            end=lambda: self._unsubscribe(listener.number),
+            leave=lambda: self._leave(listener.number),
+        )
 
-    def when_lost(self, tell: Callable[[], None]) -> Subscription:
+    def when_lost(self, tell: Callable[[], None]) -> Ending:
         self._last_number += 1
         number = self._last_number
         self._watchers[number] = tell
@@ -195,7 +211,14 @@ class Connection:
         del self._watchers[number]
 
     def _unsubscribe(self, number: int) -> None:
+        self._leave(number)
+        self._leaving.discard(number)
         del self._listeners[number]
+
+    def _leave(self, number: int) -> None:
+        if number in self._leaving:
+            return
+        self._leaving.add(number)
         if self._link is not None:
             self._link.put(b"UNSUB %d\r\n" % number)
 
@@ -254,7 +277,8 @@ class Connection:
         self._link = link
         self._changed(link)
         for listener in self._listeners.values():
-            link.put(listener.line)
+            if listener.number not in self._leaving:
+                link.put(listener.line)
 
     async def _keep(self) -> None:
         """Replace the link whenever it is lost, and see to it that a loss is noticed."""

@@ -121,6 +121,7 @@ class Pulled(NamedTuple):
     message: Message
     sequence: int  # in its stream
     deliveries: int  # of it so far, with this one
+    stored_at: int  # when the stream took it, in nanoseconds since 1970
     nats: Nats
 
     def ack(self) -> None:
@@ -263,6 +264,11 @@ class JetStream:
         order = {"stream_name": stream, "config": config}
         return await self._ask(f"CONSUMER.CREATE.{place}", order)
 
+    async def update_consumer(self, stream: str, config: Mapping[str, Any]) -> None:
+        """Give a consumer that is there another config."""
+        order = {"stream_name": stream, "config": config, "action": "update"}
+        await self._ask(f"CONSUMER.CREATE.{stream}.{config['durable_name']}", order)
+
     async def delete_consumer(self, stream: str, name: str) -> None:
         """Delete a consumer; none is left, whether there was one or not."""
         try:
@@ -271,12 +277,18 @@ class JetStream:
             if error.code != NO_CONSUMER:
                 raise
 
-    async def fetch(self, stream: str, consumer: str, batch: int, expires: float) -> list[Pulled]:
+    async def fetch(
+        self, stream: str, consumer: str, batch: int, expires: float, *, max_bytes: int = 0
+    ) -> list[Pulled]:
         """Up to so many messages: what is there, or the first that comes within so many seconds.
 
+        ``max_bytes`` bounds all of them together, where it is given; each must fit into it.
         JetStreamError if there is no such consumer any more.
         """
-        there = await self._pull(stream, consumer, {"batch": batch, "no_wait": True}, PATIENCE)
+        order: dict[str, Any] = {"batch": batch, "no_wait": True}
+        if max_bytes:
+            order["max_bytes"] = max_bytes
+        there = await self._pull(stream, consumer, order, PATIENCE)
         if there or expires <= 0:
             return there
         order = {"batch": 1, "expires": int(expires * 1e9)}
@@ -398,4 +410,4 @@ def _pulled(message: Message, nats: Nats) -> Pulled:
     parts = message.reply.split(".")
     offset = 2 if len(parts) >= _WITH_DOMAIN else 0
     deliveries, sequence = int(parts[4 + offset]), int(parts[5 + offset])
-    return Pulled(message, sequence, deliveries, nats)
+    return Pulled(message, sequence, deliveries, int(parts[7 + offset]), nats)

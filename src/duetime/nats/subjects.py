@@ -34,6 +34,19 @@ def token(text: str) -> str:
     return quote(text, safe="").replace(".", "%2E").replace("~", "%7E")
 
 
+def covers(pattern: str, other: str) -> bool:
+    """Tell whether a pattern takes all subjects that another one, or a subject, stands for."""
+    parts, others = pattern.split("."), other.split(".")
+    for number, part in enumerate(parts):
+        if part == ">":
+            return len(others) > number
+        if number >= len(others) or others[number] == ">":
+            return False
+        if part not in {"*", others[number]}:
+            return False
+    return len(parts) == len(others)
+
+
 def untoken(text: str) -> str:
     """What ``token`` was made of."""
     return unquote(text)

@@ -42,4 +42,6 @@ class Caller(msgspec.Struct, frozen=True):
 
 OPERATOR = Caller(DEFAULT_TENANT)  # who acts for the tenant that there is from the beginning
 
+NATS = "nats"  # whose name stands where NATS itself has let somebody ask
+
 SERVICE = "duetime"  # whose name stands where nobody is known to have asked

@@ -3,10 +3,14 @@
 import unicodedata
 
 from duetime.errors import InvalidRequest
-from duetime.tenancy.caller import OPERATOR, SERVICE
+from duetime.tenancy.caller import NATS, OPERATOR, SERVICE
 
 # Those who act without a key of a tenant, and who goes by that name.
-_TAKEN = {OPERATOR.name: "the API_KEY of the service", SERVICE: "the service itself"}
+_TAKEN = {
+    OPERATOR.name: "the API_KEY of the service",
+    SERVICE: "the service itself",
+    NATS: "who was let in by NATS",
+}
 
 # Formats, such as those of no width, separators of lines, and what has no form of its own ...
 _UNSEEN = {"Cf", "Cn", "Co", "Zl", "Zp"}

@@ -10,6 +10,7 @@ from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.pages import pages
+from duetime.stores.merging import Place, merged
 from duetime.timer import Event
 
 _WIDTH = 8
@@ -24,25 +25,28 @@ def put_of(event: Event, table: str) -> dict[str, Any]:
 async def read(calls: Calls, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
     """The events of these shards, by id."""
 
-    async def of_shard(shard: int) -> list[Event]:
-        first = keys.of_event(shard, after or " ")
-        found: list[Event] = []
-        async for page in pages(
-            calls,
-            limit,
-            KeyConditionExpression="pk = :pk AND sk > :after",
-            ExpressionAttributeValues={
-                ":pk": text(first.partition),
-                ":after": text(first.place),
-            },
-        ):
-            found += [decode_event(item["b"]["S"]) for item in page]
-            if len(found) >= limit:
-                break
-        return found
+    async def some(places: Sequence[Place], portion: int) -> list[list[Event]]:
+        async def of_shard(place: Place) -> list[Event]:
+            return await _of_shard(calls, *place, portion)
 
-    found = [event for part in await each(list(shards), of_shard, _WIDTH) for event in part]
-    return sorted(found, key=lambda event: event.id)[:limit]
+        return await each(places, of_shard, _WIDTH)
+
+    return await merged(shards, some, after, limit)
+
+
+async def _of_shard(calls: Calls, shard: int, after: str | None, limit: int) -> list[Event]:
+    first = keys.of_event(shard, after or " ")
+    found: list[Event] = []
+    async for page in pages(
+        calls,
+        limit,
+        KeyConditionExpression="pk = :pk AND sk > :after",
+        ExpressionAttributeValues={":pk": text(first.partition), ":after": text(first.place)},
+    ):
+        found += [decode_event(item["b"]["S"]) for item in page]
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 async def forget(calls: Calls, told: Sequence[str]) -> None:
