@@ -144,6 +144,19 @@ async def test_a_record_that_stands_still_is_no_proof(start, clock, memory):
     assert b.own == set(ALL_SHARDS)
 
 
+async def test_a_node_that_starts_again_after_a_crash(start, clock):
+    """It has all to itself as soon as the one that it was is dead for sure."""
+    await start("a").beat()
+    b = start("b")
+    began_at = clock.monotonic()
+    while not b.own:
+        await b.beat()
+        clock.advance(500)
+        assert clock.monotonic() < began_at + 12
+    assert b.own == set(ALL_SHARDS)
+    assert clock.monotonic() >= began_at + 10
+
+
 async def test_the_longest_time_to_live_counts(start, clock):
     """A node with another setting may act for longer upon what it saw."""
     a = start("a", ttl=60_000)

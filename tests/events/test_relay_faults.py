@@ -17,6 +17,7 @@ from tests.events.conftest import Office, waiting
 from tests.events.lives import live
 from tests.events.reading import check_published, read_stream
 from tests.events.recording import Recording
+from tests.ports import free_port
 from tests.waiting import eventually, until
 
 pytestmark = [pytest.mark.promise("events-arrive"), pytest.mark.slow]
@@ -27,9 +28,10 @@ NAME = "EVENTS"
 class Load:
     """Writers that go on whatever becomes of NATS, and a relay beside them."""
 
-    def __init__(self, store: Recording, relay: Relay) -> None:
+    def __init__(self, store: Recording, relay: Relay, *, pause: float = 0.01) -> None:
         self.store = store
         self.relay = relay
+        self._pause = pause  # between what each writer writes
         self.outbox = Outbox(store)
         self._is_over = asyncio.Event()
         self._clock = SystemClock()
@@ -61,22 +63,47 @@ class Load:
     async def _write(self) -> None:
         while not self._is_over.is_set():
             await live(self.outbox, 20, now=self._clock.now())
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(self._pause)
 
     async def _is_empty(self) -> bool:
         return await waiting(self.store) == []
 
 
 @pytest.fixture
-async def load(own, connected, tmp_path, monkeypatch):
+async def make_load(connected, tmp_path, monkeypatch):
+    """Makes a load for a stream on these servers."""
     monkeypatch.setattr(streams, "ANSWERED_WITHIN", 1.0)
     database = SqliteStore(tmp_path / "duetime.db", synchronous="off")
     await database.migrate()
     store = Recording(database)
     clock = SystemClock()
-    stream = EventStream(JetStream(await connected(own.url()), clock), name=NAME, prefix="duetime")
-    yield Load(store, Relay(store, stream, clock, tenure=Office()))
+
+    async def make(*servers, **options):
+        jetstream = JetStream(await connected(*(server.url() for server in servers)), clock)
+        stream = EventStream(jetstream, name=NAME, prefix="duetime", replicas=len(servers))
+        return Load(store, Relay(store, stream, clock, tenure=Office()), **options)
+
+    yield make
     await database.close()
+
+
+@pytest.fixture
+async def load(own, make_load):
+    return await make_load(own)
+
+
+@pytest.fixture
+def cluster(own_server):
+    """Three servers that keep a copy of the stream each."""
+    ports = [free_port() for _ in range(3)]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+    return [
+        own_server(
+            "nats",
+            configuration=f"cluster {{ name: c, listen: '127.0.0.1:{port}', routes: [{routes}] }}",
+        )
+        for port in ports
+    ]
 
 
 async def check(load, own, stranger) -> None:
@@ -118,3 +145,26 @@ async def test_a_server_that_is_paused(load, own, stranger):
             await load.more()
             own.resume()
     await check(load, own, stranger)
+
+
+async def test_a_cluster_that_loses_its_leader(cluster, make_load, stranger, monkeypatch):
+    """Twice in the middle of it: what was acknowledged is there, and the order is kept."""
+    load = await make_load(*cluster, pause=0.5)
+    monkeypatch.setattr(streams, "ANSWERED_WITHIN", 5.0)  # others are elected meanwhile
+    async with load.running():
+        for _ in range(2):
+            await load.published(500)
+            leader = await led_by(cluster, stranger)
+            leader.crash()
+            await load.more(500)
+            leader.start()
+            await load.published(500)
+    await check(load, cluster[0], stranger)
+
+
+async def led_by(cluster, stranger):
+    """The server that leads the stream."""
+    client = await stranger(cluster[0].url())
+    leader = (await client.jetstream().stream_info(NAME)).cluster.leader
+    await client.close()
+    return next(server for server in cluster if leader == f"at_{server.port}")

@@ -8,6 +8,7 @@ over it has to itself when nobody is passed over who may be alive: whoever had i
 been dead for all of its time.
 """
 
+import math
 from collections.abc import Collection
 
 from duetime.clock import Clock
@@ -22,7 +23,7 @@ class Tenure:
         self._members = members
         self._clock = clock
         self._lease: Lease | None = None
-        self._seen_by: float | None = None  # then all others know that this node has shards
+        self._seen_by = math.inf  # then all others know that this node has shards
         self._own: Collection[int] = ()
 
     def look(self) -> None:
@@ -32,11 +33,11 @@ class Tenure:
             return
         if members.lease is not self._lease:
             # It has come, or come back: the others may share the shards as if it were not there.
-            self._lease, self._seen_by, self._own = members.lease, None, ()
+            self._lease, self._seen_by, self._own = members.lease, math.inf, ()
         if not members.shards:
             return
-        if self._seen_by is None:
-            self._seen_by = now + members.longest_ttl if members.has_rivals else now
+        seen_by = now + members.longest_ttl if members.has_rivals else now
+        self._seen_by = min(self._seen_by, seen_by)
         if not members.has_passed_over:
             self._own = members.shards
 
@@ -52,7 +53,7 @@ class Tenure:
 
     def shards(self) -> Collection[int]:
         """The shards that this node has to itself now."""
-        if self._seen_by is None or self._clock.monotonic() < self._seen_by or not self.holds():
+        if self._clock.monotonic() < self._seen_by or not self.holds():
             return ()
         shards = self._members.shards
         if shards is self._own:

@@ -94,7 +94,7 @@ class Relay:
         self._rests_until = 0.0
         self._failures = 0
         self._since: float | None = None  # when it began to fail
-        self._complaint = ""  # what was logged of it last
+        self._complaints: set[str] = set()  # what was logged of it
         self.published = 0
 
     @property
@@ -214,8 +214,8 @@ class Relay:
         if self._since is None:
             self._since = self._clock.monotonic()
         complaint = str(error) if isinstance(error, JetStreamError) else type(error).__name__
-        if complaint != self._complaint:  # a server that is away is so in many words
-            self._complaint = complaint
+        if complaint not in self._complaints:  # a server that is away is so in many words
+            self._complaints.add(complaint)
             log.warning("events cannot be published: %s; they wait, and nothing is lost", error)
         pause: float = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
         self._failures = min(self._failures + 1, 10)
@@ -228,4 +228,5 @@ class Relay:
                 self._clock.monotonic() - self._since,
                 (self._clock.now() - ids.time_of(oldest.id)) / 1000,
             )
-        self._since, self._complaint, self._failures = None, "", 0
+            self._complaints.clear()
+        self._since, self._failures = None, 0
