@@ -68,6 +68,10 @@ PROMISES = {
         "With the outbox on, every change of a timer has its event, written with it: in order, and "
         "without a gap in the versions."
     ),
+    "events-heard": (
+        "Whoever listens to events hears of all changes that they may hear of, whichever node made "
+        "them: in order for each timer, also after a break."
+    ),
     "events-arrive": (
         "Every event is published at least once, by one node at a time, in order for each timer, "
         "and a repeat has the same message id; whatever crashes."

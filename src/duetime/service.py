@@ -32,6 +32,7 @@ from duetime.errors import (
     Unanswered,
     Unavailable,
 )
+from duetime.events.hub import Hub
 from duetime.latecomers import Latecomers
 from duetime.layout import Layout
 from duetime.ledger import DEFAULT_LIMITS, Ledger, Limits
@@ -80,8 +81,10 @@ class Service:
         audit: Audit | None = None,
         are_groups_made_by_timers: bool = True,
         vault: Vault | None = None,
+        live: Hub | None = None,
     ) -> None:
         self.clock = clock
+        self.live = live  # None: no events are kept
         self.rules = rules or Rules(store, clock)
         self.meter = meter or Meter(self.rules, store, clock)
         self.audit = audit or Audit(store, clock)

@@ -74,6 +74,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
         marks: Any = None,
         are_groups_made_by_timers: bool = True,
         vault: Vault = VAULT,
+        live: Any = None,
         **limits: Any,
     ) -> Api:
         options = {
@@ -82,6 +83,7 @@ def make_api(clock: FakeClock, sender: CheckingSender) -> MakeApi:
             "limits": Limits(**(marks or {})),
             "are_groups_made_by_timers": are_groups_made_by_timers,
             "vault": vault,
+            "live": live,
         }
         service = Service(store, sender, clock, **options)
         return Api(create_app(service, KEY, **limits), service, store, clock, sender)

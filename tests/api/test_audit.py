@@ -337,14 +337,18 @@ async def test_nobody_reads_on_for_who_has_hung_up(quick_api: Api, monkeypatch):
     store = FlakyStore(quick_api.store)
     await store.write_lines([make_line(at=NOW + number) for number in range(50)], None)
     sent = []
+    asked = [{"type": "http.request", "body": b"", "more_body": False}]
+    has_begun = asyncio.Event()
 
     async def receive():
-        if not sent:
-            return {"type": "http.request", "body": b"", "more_body": False}
+        if asked:
+            return asked.pop()
+        await has_begun.wait()
         return {"type": "http.disconnect"}
 
     async def send(message):
         sent.append(message)
+        has_begun.set()
         await settle()
 
     scope = {

@@ -262,6 +262,9 @@ async def test_every_route_while_it_goes(make_api, route: str):
     answer = await acting(api, method, path.format(**names), BODIES.get(route))
     if method in {"GET", "DELETE"} or route in STILL:
         is_there = path not in {"/nodes/{node}", "/actions/{action}"}
+        if path == "/events":
+            assert answer.status == 409  # none are kept here
+            return
         assert answer.status in ({200, 201, 202} if is_there else {404})
     else:
         assert answer.summary == LEAVING

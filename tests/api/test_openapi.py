@@ -89,6 +89,7 @@ async def test_every_operation_is_there(description: dict):
         "GET /usage",
         "GET /audit",
         "GET /audit/export",
+        "GET /events",
         "GET /nodes",
         "GET /nodes/{node}",
         "GET /healthz",
@@ -126,11 +127,12 @@ async def test_documented_statuses(description: dict):
 
 
 async def test_every_failure_is_an_envelope(description: dict):
-    """Every answer is described as the envelope, but for the export, line by line."""
+    """Every answer is described as the envelope, but for the two that are streams."""
+    streams = {"GET /audit/export": "application/x-ndjson", "GET /events": "text/event-stream"}
     for name, operation in operations_of(description).items():
         for status, response in operation["responses"].items():
-            if (name, status) == ("GET /audit/export", "200"):
-                assert set(response["content"]) == {"application/x-ndjson"}
+            if name in streams and status == "200":
+                assert set(response["content"]) == {streams[name]}
                 continue
             schema = response["content"]["application/json"]["schema"]
             if status.startswith("2"):

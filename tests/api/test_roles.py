@@ -69,6 +69,7 @@ NEEDED = {
     "GET /usage": "read_without_payloads",
     "GET /audit": "admin",
     "GET /audit/export": "admin",
+    "GET /events": "read_without_payloads",
     "GET /nodes": "operator",
     "GET /nodes/{node}": "read_without_payloads",  # for all but the operator there is none
 }

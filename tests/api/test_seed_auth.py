@@ -72,6 +72,7 @@ ENDPOINTS = [
     ("GET", "/usage"),
     ("GET", "/audit"),
     ("GET", "/audit/export"),
+    ("GET", "/events"),
     ("GET", "/nodes"),
     ("GET", "/nodes/node-1"),
     ("PATCH", "/timers"),

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from duetime.client import Client, ServiceError
 from tests.cli.conftest import PROGRAM
 from tests.outputs import OUTPUTS, HeardProcess
 from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -164,3 +166,25 @@ def test_exit_codes_come_from_the_real_service(node):
     assert node.run("timer", "get", nobody).returncode == 3
     assert node.run("timer", "get", nobody, "--api-key", "x" * 32).returncode == 4
     assert node.run("timer", "create", "--in", "1s", "--url", "ftp://x").returncode == 2
+
+
+def test_events_on_the_command_line(node):
+    """Those that are kept, and with their positions for machines."""
+    argv = ["--in", "1h", "--url", f"{node.receiver}/later", "--id", "heard-of", "--tag", "heard"]
+    assert node.run("timer", "create", *argv).returncode == 0
+    assert node.run("timer", "cancel", "--id", "heard-of").returncode == 0
+
+    def shown() -> list[str]:
+        ended = node.run("events", "--tag", "heard", "--json")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout.splitlines()
+
+    give_up_at = time.monotonic() + PATIENCE
+    while len(lines := shown()) < 2:
+        assert time.monotonic() < give_up_at
+    created, canceled = map(json.loads, lines)
+    assert (created["type"], canceled["type"]) == ("created", "canceled")
+    after = node.run(
+        "events", "--after", created["position"], "--type", "canceled", "--tag", "heard"
+    )
+    assert after.stdout.split()[1:3] == ["canceled", "default/heard-of"]

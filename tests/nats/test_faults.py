@@ -239,6 +239,24 @@ async def test_one_who_says_nothing(impostor: Impostor):
         await ours.connect(0.1)
 
 
+async def test_one_who_asks_and_does_not_listen(
+    own: NatsServer, connected: Connected, monkeypatch: pytest.MonkeyPatch
+):
+    """A server that wants answers without end, and reads none, is given up."""
+    ours = await connected(own.url())
+    held = ours._link
+    assert held is not None
+    own.pause()
+    await publish_until_full(ours, bytes(1024 * 1024))
+    held.data_received(b"PING\r\n")
+    await settle()
+    assert not held.is_lost
+    monkeypatch.setattr(link, "MOST_UNSENT", link.MOST_UNSENT // 2)  # as if twice as much waited
+    held.data_received(b"PING\r\n")
+    await settle()
+    assert held._why == "it does not read what is sent to it"
+
+
 async def test_garbage_in_mid_conversation(
     impostor: Impostor, connected: Connected, caplog: pytest.LogCaptureFixture
 ):

@@ -1,8 +1,8 @@
 """The app: takes each request through its checks to its operation, and answers in the envelope."""
 
-import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from functools import cached_property, partial
 from importlib.resources import files
 from urllib.parse import unquote_to_bytes
@@ -19,6 +19,7 @@ from duetime.api.auth import Authentication
 from duetime.api.bodies import Bodies
 from duetime.api.credentials import Credentials
 from duetime.api.envelope import Code, Reply, encode, failure
+from duetime.api.events import Events
 from duetime.api.gate import NOBODY, Gate, check_role
 from duetime.api.groups import Groups
 from duetime.api.health import Health
@@ -30,6 +31,7 @@ from duetime.api.request import Request
 from duetime.api.seal import Seal
 from duetime.api.secrets import Secrets
 from duetime.api.signing_secrets import SigningSecrets
+from duetime.api.streaming import Streaming, disconnected
 from duetime.api.targets import Targets
 from duetime.api.tenants import Tenants
 from duetime.api.timers import Timers
@@ -79,7 +81,9 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is an envelope
             reply = await self._gate.refuse(error, caller)
         if reply.stream is not None:
-            failed = await _stream(reply, reply.stream, receive, send)
+            failure = partial(self._gate.failure, caller=caller)
+            answer = Streaming(reply, reply.stream, failure, self._gate.clock)
+            failed = await answer.send(scope, receive, send)
             if failed is None:
                 return
             reply = self._gate.failure(failed, caller)
@@ -122,7 +126,7 @@ class Endpoint:
             caller=caller,
         )
         # For the lines it may have to stand in. A request is a task, so nobody else sees it.
-        hung_up.set(partial(_disconnected, receive))
+        hung_up.set(partial(disconnected, receive))
         try:
             reply = await self._gate.perform(operation, request)
         finally:
@@ -132,12 +136,15 @@ class Endpoint:
             reply.stream = self._parts_for(caller, reply.stream)
         return reply
 
-    async def _parts_for(self, caller: Caller, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _parts_for(
+        self, caller: Caller, parts: AsyncGenerator[bytes]
+    ) -> AsyncGenerator[bytes]:
         """The parts of an answer, as long as its caller may have them."""
-        async for part in parts:
-            self._authentication.check_still(caller)
-            yield part
-        self._authentication.check_still(caller)  # or it would be taken for the whole
+        async with aclosing(parts):
+            async for part in parts:
+                self._authentication.check_still(caller)
+                yield part
+            self._authentication.check_still(caller)  # or it would be taken for the whole
 
 
 class Document:
@@ -205,6 +212,7 @@ def create_app(
             Whoami(),
             Usage(service),
             Audit(service, seal),
+            Events(service, seal),
             Nodes(service),
             Health(service, is_nats_connected),
         )
@@ -257,40 +265,6 @@ async def respond(reply: Reply, send: Send) -> None:
     headers = [_JSON, (b"content-length", str(len(body)).encode()), *reply.headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-async def _stream(
-    reply: Reply, parts: AsyncIterator[bytes], receive: Receive, send: Send
-) -> Exception | None:
-    """Send an answer part by part, as long as somebody listens.
-
-    One that fails half way is cut off, so that nobody takes what they have for the whole. What
-    fails before anything was said is answered with, for it has an envelope.
-    """
-    hung_up = asyncio.create_task(_disconnected(receive))
-    try:
-        first = await anext(parts, b"")
-    except Exception as error:  # noqa: BLE001 - as above
-        hung_up.cancel()
-        return error
-    headers = [(b"content-type", reply.content_type), *reply.headers]
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    try:
-        await send({"type": "http.response.body", "body": first, "more_body": True})
-        async for part in parts:
-            if hung_up.done():
-                return None
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-    finally:
-        hung_up.cancel()
-    return None
-
-
-async def _disconnected(receive: Receive) -> None:
-    """Return when the client has hung up; its body has been read."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _check_path(scope: Scope) -> None:

@@ -1,6 +1,6 @@
 """The audit resource: who did what, when, and from where."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -138,7 +138,7 @@ def _filter(given: AuditExportParameters) -> AuditFilter:
     )
 
 
-async def _written(parts: AsyncIterator[list[AuditLine]]) -> AsyncIterator[bytes]:
+async def _written(parts: AsyncIterator[list[AuditLine]]) -> AsyncGenerator[bytes]:
     async for lines in parts:
         yield b"".join(msgspec.json.encode(_view(line)) + b"\n" for line in lines)
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from enum import IntEnum
 from typing import Any
 
@@ -79,8 +79,11 @@ class Reply(msgspec.Struct):
     data: Any = None
     code: int = Code.OK
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    stream: AsyncIterator[bytes] | None = None  # instead of an envelope, of this type
+    stream: AsyncGenerator[bytes] | None = None  # instead of an envelope, of this type
     content_type: bytes = b"application/json"
+    # What a stream says last when it fails half way; without that, it is cut off.
+    last_word: "Callable[[Reply], bytes] | None" = None
+    longest_pause: float | None = None  # seconds that its reader may take for one part
 
 
 _encoder = msgspec.json.Encoder()

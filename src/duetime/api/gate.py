@@ -18,7 +18,7 @@ class Gate:
 
     def __init__(self, authentication: Authentication, clock: Clock) -> None:
         self.authentication = authentication
-        self._clock = clock
+        self.clock = clock
         self._outage = Outage(clock)
 
     async def perform(self, operation: Operation, request: Request) -> Reply:
@@ -35,7 +35,7 @@ class Gate:
     async def refuse(self, error: Exception, caller: Caller) -> Reply:
         """The answer to a request that failed; whoever asks far too often has to wait for it."""
         if isinstance(error, TooManyRequests) and error.hold_for:
-            await sleep(self._clock, error.hold_for)
+            await sleep(self.clock, error.hold_for)
         return self.failure(error, caller)
 
     def failure(self, error: Exception, caller: Caller) -> Reply:

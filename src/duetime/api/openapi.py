@@ -72,10 +72,20 @@ _HEADERS: dict[str, dict[str, Any]] = {
         "description": "The same request again with the same key is answered with what the first "
         "one has made, and with other content 409. For a timer it does the same as `timer_id`.",
     },
+    "Last-Event-ID": {
+        "schema": {**_HEADER_TEXT, "maxLength": 1024},
+        "description": "The `id` to go on from, as browsers send it by themselves; or `first`.",
+    },
     "X-Correlation-ID": {
         "schema": _HEADER_TEXT,
         "description": "The `correlation_id`, if the body has none.",
     },
+}
+
+# How answers are to be read that are no envelope.
+_NOT_JSON = {
+    "application/x-ndjson": "One to a line.",
+    "text/event-stream": "The `data` of each event; the last may be an `error`.",
 }
 
 # What carries the version of one timer.
@@ -253,7 +263,7 @@ def _responses(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any
     success = _response("Success.", schema_of[operation.answer])
     if operation.content_type != "application/json":
         schema = schema_of[operation.answer]
-        described = {"description": "One to a line.", "schema": schema}
+        described = {"description": _NOT_JSON[operation.content_type], "schema": schema}
         success = {"description": "Success.", "content": {operation.content_type: described}}
     if operation.answer in _VERSIONED:
         success["headers"] = {"ETag": _ETAG}

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -48,6 +48,7 @@ class _Protocol(HttpToolsProtocol):
         self._header_bytes = 0
         self._is_in_head = True
         super().on_message_begin()
+        self.scope["abort"] = self.transport.abort  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
@@ -124,10 +125,16 @@ class ApiServer(uvicorn.Server):
         )
         super().__init__(config)
         self.is_listening = asyncio.Event()
+        self.on_exit: Callable[[], Awaitable[None]] | None = None  # ends answers that go on and on
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.on_exit is not None:
+            await self.on_exit()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from duetime.cli import (
     audit_commands,
     copy_command,
     credential_commands,
+    events_command,
     exits,
     group_commands,
     key_commands,
@@ -66,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     usage_command.add_to(commands)
     whoami_command.add_to(commands)
     audit_commands.add_to(commands)
+    events_command.add_to(commands)
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
     verify_command.add_to(commands)

@@ -28,7 +28,7 @@ from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
 from duetime.cli.storage import opened, with_outbox
 from duetime.cli.worker import Worker
-from duetime.clock import SystemClock
+from duetime.clock import Clock, SystemClock
 from duetime.commands.answering import Answering
 from duetime.config import Settings, without_password
 from duetime.delivery import Sender
@@ -39,11 +39,15 @@ from duetime.delivery.proxy import Proxy
 from duetime.delivery.routing import RoutingSender
 from duetime.delivery.signing import parse_secret
 from duetime.engine import Engine
+from duetime.events.hub import Hub
+from duetime.events.jetstream_feed import JetStreamFeed
+from duetime.events.store_feed import StoreFeed
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
 from duetime.nats.jetstream import JetStream
 from duetime.service import Service
+from duetime.stores import Store
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.terms import GroupTerms
@@ -112,6 +116,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         await join_unless_moving(store, come=engine.join, go=engine.leave_no_trace)
         stack.push_async_callback(engine.leave_no_trace)
         num_shards = await agree_on_shards(store, settings.num_shards)
+        jetstream = None if nats is None else JetStream(nats, clock)
+        live = _live(settings, store, clock, jetstream)
         service = Service(
             store,
             sender,
@@ -125,10 +131,10 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             audit=Audit(store, clock, level=settings.audit, keep_for=settings.audit_retention),
             are_groups_made_by_timers=settings.unknown_groups == "create",
             vault=vault,
+            live=live,
         )
         stack.push_async_callback(service.close)
         service.add_chores(engine)
-        jetstream = None if nats is None else JetStream(nats, clock)
         empty_outbox(store, engine, clock, settings, jetstream)
         app = create_app(
             service,
@@ -139,6 +145,8 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             is_nats_connected=None if nats is None else lambda: nats.is_connected,
         )
         server = ApiServer(app, drain_for=drain_for)
+        if live is not None:
+            server.on_exit = live.close
         if dev:
             await stack.enter_async_context(_dev_receiver(settings))
         commands = None if nats is None else commands_of(settings, nats, service, engine, clock)
@@ -234,6 +242,17 @@ def _egress(settings: Settings) -> Egress:
         public=",".join(settings.egress_public),
         deny=",".join(settings.egress_deny),
     )
+
+
+def _live(
+    settings: Settings, store: Store, clock: Clock, jetstream: JetStream | None
+) -> Hub | None:
+    """Whoever hands out events as they happen, where there are any."""
+    if settings.outbox == "off":
+        return None
+    if jetstream is None:
+        return Hub(StoreFeed(store, clock, keep_for=settings.outbox_retention), clock)
+    return Hub(JetStreamFeed(jetstream, settings.events_stream, settings.nats_prefix), clock)
 
 
 def _proxy(settings: Settings) -> Proxy | None:

@@ -33,14 +33,17 @@ class Connection:
         self._tenant = tenant
         self._timeout = timedelta(seconds=timeout)
 
-    def configure(self, builder: BuilderT, *, streams: bool = False) -> BuilderT:
+    def configure(
+        self, builder: BuilderT, *, streams: bool = False, quiet_for: float = 0.0
+    ) -> BuilderT:
         """Set up an HTTP client. A redirect is an answer: the key goes nowhere else.
 
-        What streams may take its time as a whole, but not between one piece and the next.
+        What streams may take its time as a whole, but not between one piece and the next: there it
+        may be quiet for so many seconds, though the client has less.
         """
         patient = builder.read_timeout if streams else builder.timeout
         return (
-            patient(self._timeout)
+            patient(max(self._timeout, timedelta(seconds=quiet_for)))
             .user_agent(f"duetime-client/{__version__}")
             .follow_redirects(False)
         )

@@ -5,10 +5,10 @@ from http import HTTPStatus
 LINES_TYPE = "application/x-ndjson"
 
 
-def is_lines(status: int, content_type: str | None) -> bool:
-    """Tell whether an answer is one of lines, and not a refusal or somebody's page."""
+def is_stream(status: int, content_type: str | None, wanted: str) -> bool:
+    """Tell whether an answer is the stream that was wanted, and no refusal or somebody's page."""
     kind = (content_type or "").partition(";")[0].strip().lower()
-    return status == HTTPStatus.OK and kind == LINES_TYPE
+    return status == HTTPStatus.OK and kind == wanted
 
 
 class Lines:

@@ -1,6 +1,8 @@
 """The client for plain code."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Self, Unpack
 
 from pyreqwest.client import SyncClientBuilder
@@ -8,8 +10,12 @@ from pyreqwest.client import SyncClientBuilder
 from duetime.client import calls
 from duetime.client.calls import Answer, AnswerT, Call
 from duetime.client.connection import DEFAULT_URL, Connection
-from duetime.client.lines import Lines, is_lines
+from duetime.client.errors import ClientError
+from duetime.client.event_types import Event, EventFilters
+from duetime.client.following import QUIET, Following
+from duetime.client.lines import LINES_TYPE, Lines, is_stream
 from duetime.client.plain_administration import Administration
+from duetime.client.sse import SSE_TYPE
 from duetime.client.types import (
     Attempts,
     Batch,
@@ -64,20 +70,55 @@ class Client(Administration):
 
     def lines(self, call: Call[bytes]) -> Iterator[bytes]:
         """Make a call whose answer is lines of JSON, and have each as it arrives."""
-        connection, lines = self._connection, Lines()
+        lines = Lines()
+        for piece in self._pieces(call, LINES_TYPE):
+            yield from lines.feed(piece)
+        yield from lines.end()
+
+    def _pieces(self, call: Call[bytes], type_: str, quiet_for: float = 0.0) -> Generator[bytes]:
+        connection = self._connection
         with connection.translating_errors():
-            http = connection.configure(SyncClientBuilder(), streams=True).build()
+            builder = connection.configure(SyncClientBuilder(), streams=True, quiet_for=quiet_for)
+            http = builder.build()
             request = http.request(call.method, connection.address(call))
             request = connection.fill(request, call).streamed_read_buffer_limit(0)
             with http, request.build_streamed() as response:
-                if not is_lines(response.status, response.get_header("Content-Type")):
+                if not is_stream(response.status, response.get_header("Content-Type"), type_):
                     body, retry_after = response.bytes(), response.get_header("Retry-After")
                     calls.read_answer(call, response.status, bytes(body), retry_after)
                     raise calls.no_answer(response.status)
                 with connection.translating_breaks():
                     while (piece := response.body_reader.read_chunk()) is not None:
-                        yield from lines.feed(bytes(piece))
-                yield from lines.end()
+                        yield bytes(piece)
+
+    def events(
+        self,
+        *,
+        after: str | None = None,
+        follow: bool = True,
+        on_break: Callable[[ClientError | None], None] | None = None,
+        **filters: Unpack[EventFilters],
+    ) -> Iterator[Event]:
+        """Hear of what happens to timers, as it happens, for as long as somebody goes through it.
+
+        ``after`` is the position to go on from, or "first" for all that is kept. Without
+        ``follow`` it ends when all that is kept has been heard. When the stream breaks off,
+        ``on_break`` is told, and it goes on where it was; what will not pass is raised.
+        """
+        following = Following(filters, after, follow=follow)
+        while not following.is_over:
+            error: ClientError | None = None
+            try:
+                with closing(self._pieces(following.call(), SSE_TYPE, QUIET)) as pieces:
+                    for piece in pieces:
+                        yield from following.take(piece)
+            except ClientError as failure:
+                error = failure
+            if not following.is_over:
+                pause = following.pause_after(error)
+                if on_break is not None:
+                    on_break(error)
+                time.sleep(pause)
 
     def create(self, *, idempotency_key: str | None = None, **timer: Unpack[NewTimer]) -> Timer:
         """Create a timer. The same key and content again answer with the same timer."""

@@ -204,8 +204,9 @@ class Connection:
         if self._link is not None:
             with suppress(NatsUnavailable):
                 await self.flush(_FLUSHED_WITHIN)
-        if self._link is not None:
-            self._link.close()
+        if (link := self._link) is not None:
+            link.close()
+            await link.gone()
 
     def _forget_watcher(self, number: int) -> None:
         del self._watchers[number]

@@ -29,6 +29,7 @@ from duetime.nats.servers import Server
 
 MOST_UNSENT = 8 * 1024 * 1024  # bytes that wait for a server that does not read
 _MOST_AT_ONCE = 1024 * 1024  # bytes that are put together before they are written
+_GONE_WITHIN = 1.0  # seconds
 _UNANSWERED = 2  # PINGs after which a server is taken for gone
 
 _PING = b"PING\r\n"
@@ -90,6 +91,7 @@ class Link(asyncio.Protocol):
         self._tell_lost = lost
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
+        self._gone = asyncio.Event()
         self._parser = Parser()
         self._greeted: asyncio.Future[None] = self._loop.create_future()
         self._said = ""  # the last complaint of the server
@@ -114,6 +116,7 @@ class Link(asyncio.Protocol):
                 await self._open(credentials, tls, name)
         except (OSError, ConfigurationError, ProtocolError, NatsUnavailable) as error:
             self.drop(_reason(error))
+            await self.gone()
             raise NatsUnavailable(self._why) from None
         except BaseException:  # it was cancelled
             self.drop("nobody waits for it")
@@ -216,11 +219,18 @@ class Link(asyncio.Protocol):
         self._end(why)
 
     def close(self) -> None:
-        """Write what there is, and hang up."""
+        """Hang up, once all that there was has been answered: TLS has its own farewell, which the
+        other side may keep us waiting for.
+        """
         if not self.is_lost:
-            self._write()
-            self._transport.close()
+            self._transport.abort()
             self._end("it was closed")
+
+    async def gone(self) -> None:
+        """Wait until nothing is left of it, which takes no longer than a few turns of the loop."""
+        if self._transport is not None:
+            # After a failed TLS handshake, nobody may tell that it is over.
+            await self._clock.wait(self._gone, _GONE_WITHIN)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -229,6 +239,7 @@ class Link(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._gone.set()
         said = _complaint(self._said) if self._said else ""
         self._end(said or (_reason(exc) if exc else "it closed the connection"))
 
@@ -300,6 +311,8 @@ class Link(asyncio.Protocol):
             self._out.clear()
             self._size = 0
             self._transport.write(data)
+            if self._is_full and self._transport.get_write_buffer_size() > 2 * MOST_UNSENT:
+                self.drop("it does not read what is sent to it")
 
     def _set_alarm(self, until: float) -> None:
         if until < self._alarm_at and until != math.inf:
