@@ -8,7 +8,7 @@ from bench.process import started
 from bench.receipts import Receipts
 from bench.stage import Stage
 from bench.workloads import burst
-from duetime.engine.stride import LARGEST
+from duetime.engine.parcels import AT_ONCE
 
 TIMES_HTTP = 3.0
 OF_BARE = 0.4
@@ -17,7 +17,7 @@ OF_BARE = 0.4
 async def run(stage: Stage) -> list[Figure]:
     """Callbacks a second from the first arrival to the last, over HTTP and over NATS in turn.
 
-    The ceiling is nats-py: it waits for the server after as many messages as Duetime at most.
+    The ceiling is nats-py: it waits for the server after as many messages as Duetime does.
     """
     count = stage.sizes.burst
     async with broker.broker() as url, broker.subscriber(url) as sink:
@@ -65,7 +65,7 @@ async def _bare(stage: Stage, url: str, count: int) -> float:
     count *= 3  # as in W2
     stage.progress.begin("w8 the bare client, nats-py", count)
     await stage.sink.forget()
-    arguments = [url, broker.TOPIC, str(count), str(LARGEST)]
+    arguments = [url, broker.TOPIC, str(count), str(AT_ONCE)]
     async with started(["-m", "bench.bare_nats", *arguments]) as bare:
         await bare.ended()
     return (await stage.arrived(count, within=5)).per_second

@@ -29,8 +29,8 @@ ENOUGH = 250  # outcomes that wait for no more
 # While others are due and late, good outcomes wait longer, so that the next claim need not wait for
 # their write: so many seconds, or until there are so many of them, or so heavy ones. If the node
 # dies meanwhile, so many callbacks are repeated.
-GATHER_BEHIND_FOR = 0.5
-ENOUGH_BEHIND = 10_000
+GATHER_BEHIND_FOR = 0.25
+ENOUGH_BEHIND = 5_000
 HEAVY = 64 * 1024 * 1024
 
 # How long, in seconds, a node that is stopping waits for a store that is failing, before each of
