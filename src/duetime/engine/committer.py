@@ -82,7 +82,7 @@ class Committer:
         """Note down how an attempt ended, to be written in the next pass."""
         claim.outcome = outcome
         self._ended.append(claim)
-        self._ended_weight += claim.timer.weight
+        self._ended_weight += claim.timer.spec.weight
         if not outcome.ok:
             self._is_patient = False
         if len(self._ended) == 1:
@@ -117,7 +117,7 @@ class Committer:
             await self._look_again()
         now = self._clock.now()
         ended = [self._ended.popleft() for _ in range(min(len(self._ended), LARGEST))]
-        self._ended_weight -= sum(claim.timer.weight for claim in ended)
+        self._ended_weight -= sum([claim.timer.spec.weight for claim in ended])
         if len(self._ended) < LARGEST:  # these have come while others were written
             self._ended_since = self._clock.monotonic()
         self._is_patient = self._is_patient or not self._ended
@@ -159,7 +159,7 @@ class Committer:
         except Exception:  # whatever it was, the write may have landed
             self._doubtful += [claim for claim, _ in asked]
             self._ended.extendleft(claim for claim, _ in reversed(finishing))
-            self._ended_weight += sum(claim.timer.weight for claim, _ in finishing)
+            self._ended_weight += sum([claim.timer.spec.weight for claim, _ in finishing])
             raise
         answers = iter(won)  # to those that finish first, then to the others
         for (claim, change), is_ours in zip(finishing, answers, strict=False):
