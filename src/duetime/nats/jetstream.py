@@ -319,7 +319,10 @@ class JetStream:
         try:
             message = await self._nats.request(f"{API}.{what}", data, within=PATIENCE)
         except NoResponders:
-            raise NoResponders("the NATS server has no JetStream for this user") from None
+            raise NoResponders(
+                "the NATS server has no JetStream for this user; start it with -js, and let the "
+                "user's account have it"
+            ) from None
         error = _read_answer(message.data).error
         if error is not None:
             raise error.error
