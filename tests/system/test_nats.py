@@ -195,6 +195,7 @@ async def test_without_a_server_it_does_not_start(tmp_path: Path, workers: str):
     assert process.returncode == 2
     expected = f"NATS_URL: no NATS server can be reached (nats://127.0.0.1:{port}: Connection refus"
     assert expected in said.decode()
+    assert "see to it that one runs there" in said.decode()
     assert "marked-password" not in said.decode()
 
 

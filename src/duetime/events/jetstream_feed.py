@@ -10,14 +10,13 @@ from contextlib import suppress
 import msgspec
 
 from duetime.errors import JetStreamError, NatsError, NatsUnavailable
-from duetime.events.feed import FIRST, Told, place_in, too_old
+from duetime.events.feed import FIRST, Seen, Told, place_in, too_old
 from duetime.nats.jetstream import NO_STREAM, JetStream, Pulled
 from duetime.nats.subjects import token
 
 AT_ONCE = 500  # messages
 WAIT = 5.0  # seconds for something new
 _FORGOTTEN_AFTER = 60  # seconds that a server keeps a consumer that nobody asks
-_WITH_DOMAIN = 11  # parts that the subject for an acknowledgement has, or nine without one
 
 
 class JetStreamFeed:
@@ -81,15 +80,14 @@ class JetStreamTail:
             raise
         told: list[Told] = []
         for each in pulled:
-            count, pending = _counts(each)
-            if count != self._count + 1:  # what came between is lost, for it comes but once
+            if each.number != self._count + 1:  # what came between is lost, for it comes but once
                 self._consumer = None
                 if told:
                     break
                 raise NatsUnavailable("some events did not arrive, and are read again")
-            self._count = count
+            self._count = each.number
             self._sequence = each.sequence
-            self.is_level = not pending
+            self.is_level = not each.pending
             told += _told(each)
         if not pulled:
             self.is_level = True
@@ -119,18 +117,7 @@ class JetStreamTail:
         return name
 
 
-class _Event(msgspec.Struct):
-    """What is asked of an event."""
-
-    id: str
-    type: str
-    tenant: str
-    group: str
-    timer: str
-    tags: tuple[str, ...] = ()
-
-
-_read = msgspec.json.Decoder(_Event).decode
+_read = msgspec.json.Decoder(Seen).decode
 
 
 def _told(pulled: Pulled) -> list[Told]:
@@ -139,26 +126,8 @@ def _told(pulled: Pulled) -> list[Told]:
         event = _read(body)
     except msgspec.MsgspecError:  # somebody else published it
         return []
-    return [
-        Told(
-            _position(pulled.sequence),
-            event.id,
-            event.type,
-            event.tenant,
-            event.group,
-            event.timer,
-            event.tags,
-            body,
-        )
-    ]
+    return [Told.of(event, _position(pulled.sequence), body)]
 
 
 def _position(sequence: int) -> str:
     return f"stream-{sequence:020d}"
-
-
-def _counts(pulled: Pulled) -> tuple[int, int]:
-    """The number of a message among those of its consumer, and how many are still to come."""
-    parts = pulled.message.reply.split(".")
-    offset = 2 if len(parts) >= _WITH_DOMAIN else 0
-    return int(parts[6 + offset]), int(parts[8 + offset])

@@ -95,6 +95,7 @@ class Relay:
         self._failures = 0
         self._since: float | None = None  # when it began to fail
         self._complaints: set[str] = set()  # what was logged of it
+        self._has_told_of_the_rest = False
         self.published = 0
 
     @property
@@ -119,6 +120,7 @@ class Relay:
         if now < self._rests_until:
             return self._rests_until - now
         try:
+            await self._make()  # also without an event: whoever wants to read finds the stream
             count = await self._relay()
         except Exception as error:
             self._look_at = 0.0  # whatever was written meanwhile
@@ -149,16 +151,21 @@ class Relay:
                     pass
         except (NatsError, StoreError, TimeoutError) as error:
             why = str(error) or "there was no time left"
+            if self._has_told_of_the_rest:  # a node that is alone tries twice
+                return
+            self._has_told_of_the_rest = True
             log.warning("not all events were published before the end: %s; they wait", why)
 
     async def _relay(self, *, whole: bool = False) -> int:
         """Publish the oldest events; how many there were."""
         events = await self._oldest(whole=whole)
         if not events:
+            if (
+                self._own and self._is_made
+            ):  # nothing waits there, for after a failure all of them are looked at
+                self._recovered(None)
             return 0
-        if not self._is_made:
-            await self._stream.make()
-            self._is_made = True
+        await self._make()
         self.before_publishing()
         stored, error = await self._in_waves(events)
         if stored:
@@ -171,6 +178,11 @@ class Relay:
             raise error
         self._recovered(events[0])
         return len(events)
+
+    async def _make(self) -> None:
+        if not self._is_made:
+            await self._stream.make()
+            self._is_made = True
 
     async def _oldest(self, *, whole: bool) -> list[Event]:
         """The oldest events: of the shards in which some were just written, or of all."""
@@ -225,12 +237,17 @@ class Relay:
         self._failures = min(self._failures + 1, 10)
         return self._rest(pause)
 
-    def _recovered(self, oldest: Event) -> None:
+    def _recovered(self, oldest: Event | None) -> None:
         if self._since is not None:
-            log.info(
-                "events are published again after %.1f s; the oldest is of %.1f s ago",
-                self._clock.monotonic() - self._since,
-                (self._clock.now() - ids.time_of(oldest.id)) / 1000,
-            )
+            seconds = self._clock.monotonic() - self._since
+            if oldest is None:
+                log.info("events can be published again after %.1f s; none has waited", seconds)
+            else:
+                age = (self._clock.now() - ids.time_of(oldest.id)) / 1000
+                log.info(
+                    "events are published again after %.1f s; the oldest is of %.1f s ago",
+                    seconds,
+                    age,
+                )
             self._complaints.clear()
         self._since, self._failures = None, 0
