@@ -325,7 +325,6 @@ class Connection:
                 server,
                 self._clock,
                 hear=self._hear,
-                changed=self._changed,
                 lost=self._lost,
             )
             left = min(PATIENCE, max(until - self._clock.monotonic(), 0.0))
@@ -335,7 +334,7 @@ class Connection:
                 reasons.append(f"{server.shown}: {error}")
             else:
                 if not link.is_lost:
-                    link.failed = self._failed
+                    link.failed, link.changed = self._failed, self._changed
                     return link
                 reasons.append(f"{server.shown}: it closed the connection")
         raise NatsUnavailable(f"no NATS server can be reached ({'; '.join(reasons)})")

@@ -85,8 +85,9 @@ class Link(asyncio.Protocol):
         self.is_tls = False
         self.since = clock.monotonic()
         self._clock = clock
-        self._hear = hear
-        self._changed = changed
+        self._hear = _too_soon
+        self._hear_once_open = hear
+        self.changed = changed
         self.failed = failed
         self._tell_lost = lost
         self._loop = asyncio.get_running_loop()
@@ -121,11 +122,14 @@ class Link(asyncio.Protocol):
         except BaseException:  # it was cancelled
             self.drop("nobody waits for it")
             raise
+        self._hear = self._hear_once_open
 
     async def _open(self, credentials: Credentials, tls: ssl.SSLContext | None, name: str) -> None:
         server = self.server
         await self._loop.create_connection(lambda: self, server.host, server.port)
         await self._greeted
+        if self.is_lost:  # by what came with its greeting
+            raise NatsUnavailable(self._why)
         if not self.info.headers:
             raise ProtocolError("its version is too old: it knows no headers")
         if server.is_tls or tls is not None or self.info.tls_required:
@@ -157,6 +161,8 @@ class Link(asyncio.Protocol):
         if self._transport is None:
             raise ProtocolError("it closed the connection")
         self.is_tls = True
+        # Whoever is on the way may have named these, and they would be shown our credentials.
+        self.info.connect_urls = []
         self._transport.set_write_buffer_limits(MOST_UNSENT)
 
     def publish(self, head: bytes, headers: bytes, data: bytes) -> None:
@@ -271,7 +277,7 @@ class Link(asyncio.Protocol):
             self.info = _read_info(rest)
             if not self._greeted.done():
                 self._greeted.set_result(None)
-            self._changed(self)
+            self.changed(self)
         elif name == b"-ERR":
             said = rest.decode("utf-8", "replace").strip().strip("'")[:512]
             if refused := _REFUSED.match(said):
@@ -352,6 +358,11 @@ class Link(asyncio.Protocol):
 
 
 _NONE: frozenset[str] = frozenset()
+
+
+def _too_soon(_: Delivery) -> None:
+    """Nobody listens yet, and who speaks is not known before TLS has begun."""
+    raise ProtocolError("it sent a message before it let us in")
 
 
 def _lost(why: str) -> str:
