@@ -30,6 +30,7 @@ PATIENCE = 5.0  # seconds that one server has to let us in
 _FLUSHED_WITHIN = 2.0  # seconds that the server has for the last of it, when it is closed
 _STEADY = 5.0  # seconds after which a link counts as one that held
 _MOST_OTHERS = 64  # servers of a cluster that are remembered
+_MOST_TOLD = 20  # complaints of one server that are logged
 _NOBODY = 503
 
 _NO_HEADERS: dict[str, str] = {}
@@ -106,7 +107,7 @@ class Connection:
         self.inbox = f"_INBOX.{secrets.token_hex(11)}"  # below which answers come to us alone
         self._answers: dict[str, asyncio.Future[Message]] = {}
         self._last_answer = 0
-        self._told = ""  # the last complaint of a server that was logged
+        self._told: set[str] = set()  # the complaints of a server that were logged
         self._is_closing = False
 
     @property
@@ -248,15 +249,16 @@ class Connection:
         self._others = server.others(link.info.connect_urls[:_MOST_OTHERS])
 
     def _failed(self, said: str) -> None:
-        if said != self._told:  # a subject that is refused is refused many times
-            self._told = said
+        # A subject that is refused is refused many times, and there may be many of them.
+        if said not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(said)
             log.warning("the NATS server complains: %s", said)
 
     def _lost(self, link: Link, why: str) -> None:
         if link is not self._link:
             return  # it never was ours
         self._link = None
-        self._told = ""
+        self._told.clear()
         self._ended.set()
         if not self._is_closing:
             log.warning(

@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,7 +36,10 @@ _UNANSWERED = 2  # PINGs after which a server is taken for gone
 _PING = b"PING\r\n"
 _PONG = b"PONG\r\n"
 _CRLF = b"\r\n"
-_REFUSED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
+_REFUSED = re.compile(r'permissions violation for publish to "(.+)"', re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")  # as Go quotes
+_MOST_REFUSED = 100_000  # subjects between two PONGs
+_LONGEST_COMPLAINT = 512
 # What closes a socket at once, and throws away what has not left yet.
 _NOT_LINGERING = struct.pack("ii", 1, 0)
 
@@ -85,7 +89,7 @@ class Link(asyncio.Protocol):
         self.is_tls = False
         self.since = clock.monotonic()
         self._clock = clock
-        self._hear = _too_soon
+        self._hear: Callable[[Delivery], None] = _too_soon
         self._hear_once_open = hear
         self.changed = changed
         self.failed = failed
@@ -279,12 +283,14 @@ class Link(asyncio.Protocol):
                 self._greeted.set_result(None)
             self.changed(self)
         elif name == b"-ERR":
-            said = rest.decode("utf-8", "replace").strip().strip("'")[:512]
+            said = rest.decode("utf-8", "replace").strip().strip("'")
             if refused := _REFUSED.match(said):
-                self._refused.add(refused[1])
+                self._refused.add(_ESCAPE.sub(_unescaped, refused[1]))
+                if len(self._refused) > _MOST_REFUSED:
+                    raise ProtocolError("it complains without end")
             else:
-                self._said = said
-            self.failed(said)
+                self._said = said[:_LONGEST_COMPLAINT]
+            self.failed(said[:_LONGEST_COMPLAINT])
 
     def _ponged(self) -> None:
         self._silent = 0
@@ -305,13 +311,16 @@ class Link(asyncio.Protocol):
 
     def _write_scheduled(self) -> None:
         self._is_scheduled = False
-        self._write()
-
-    def _write(self) -> None:
         if self._group is not None:
             self._out.append(_PING)
             self._pings.append(self._group)
             self._group = None
+        self._write()
+
+    def _write(self) -> None:
+        """Write what there is. The PING comes with the last of a turn: what the server refuses of
+        all before it is told to those who wait for its answer, and to nobody else.
+        """
         if self._out and not self.is_lost:
             data = b"".join(self._out)
             self._out.clear()
@@ -358,6 +367,12 @@ class Link(asyncio.Protocol):
 
 
 _NONE: frozenset[str] = frozenset()
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """The character that one stands for, which a server does not write as it is."""
+    number = escape[1] or escape[2]
+    return escape[3] if number is None else chr(min(int(number, 16), sys.maxunicode))
 
 
 def _too_soon(_: Delivery) -> None:
