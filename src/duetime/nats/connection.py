@@ -27,7 +27,7 @@ KEEPALIVE = 20.0  # seconds between two PINGs
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 PATIENCE = 5.0  # seconds that one server has to let us in
-_FLUSHED_WITHIN = 2.0  # seconds that the server has for the last of it, when it is closed
+FLUSHED_WITHIN = 2.0  # seconds that the server has for the last of it, when it is closed
 _STEADY = 5.0  # seconds after which a link counts as one that held
 _MOST_OTHERS = 64  # servers of a cluster that are remembered
 _MOST_TOLD = 20  # complaints of one server that are logged
@@ -195,7 +195,7 @@ class Connection:
         self._watchers[number] = tell
         return _Ending(lambda: self._forget_watcher(number))
 
-    async def close(self) -> None:
+    async def close(self, within: float = FLUSHED_WITHIN) -> None:
         self._is_closing = True
         if self._keeper is not None:
             self._keeper.cancel()
@@ -204,7 +204,7 @@ class Connection:
             self._keeper = None
         if self._link is not None:
             with suppress(NatsUnavailable):
-                await self.flush(_FLUSHED_WITHIN)
+                await self.flush(min(within, FLUSHED_WITHIN))
         if (link := self._link) is not None:
             link.close()
             await link.gone()
