@@ -246,11 +246,10 @@ class NatsSender:
         return problem
 
     def _problem_of_owner(self, subject: str) -> str | None:
-        below = f"{subject}."
-        if below.startswith(_NATS_OWN):
+        if f"{subject}.".startswith(_NATS_OWN):
             return "callback.topic: must not begin with $ or _INBOX: these subjects are NATS's own"
         for own in self._reserved:
-            if below.startswith(f"{own}."):
+            if subjects.is_below(subject, (own,)):
                 return f"callback.topic: must not begin with {own}: these subjects are Duetime's"
         return None
 

@@ -49,6 +49,9 @@ Ending: TypeAlias = Callable[[float], Awaitable[None]]  # within so many seconds
 # whose call fails is alive, for it tries again.
 STALLED = 15.0
 
+# Seconds for what is left of chores at the very end, if all that there was are used up.
+LAST_CHORES = 0.5
+
 
 class Engine:
     """One node's engine.
@@ -285,6 +288,7 @@ class Engine:
         ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
         of this node works on the store any more.
         """
+        drained_by = self._clock.monotonic() + drain_for
         for loop in (self._cleaning, self._inheriting, *self._chores):
             loop.stop()
         drain_for -= await self._finish_chores(drain_for)
@@ -309,7 +313,8 @@ class Engine:
         await self.herald.tell_the_rest()
         with suppress(StoreError):
             if was_alone and self._endings and await self.members.is_nobody_there():
-                await self._finish_chores(drain_for)
+                left = max(drained_by - self._clock.monotonic(), LAST_CHORES)
+                await self._finish_chores(min(drain_for, 4 * left))
 
     async def _finish_chores(self, drain_for: float) -> float:
         """Do what remains of chores that must not be left to others; answers how long that took."""
