@@ -17,7 +17,8 @@ from duetime.events.stream import subject_of
 from duetime.nats.jetstream import NO_STREAM, JetStream, Pulled
 from duetime.nats.subjects import token
 
-AT_ONCE = 500  # messages
+AT_ONCE = 500  # messages, and ...
+OWN_AT_ONCE = 200  # ... for one of the many who may read by themselves
 WAIT = 5.0  # seconds for something new
 _FORGOTTEN_AFTER = 60  # seconds that a server keeps a consumer that nobody asks
 _WITH_DOMAIN = 11  # parts that the subject for an acknowledgement has, or nine without one
@@ -92,6 +93,7 @@ class JetStreamTail:
         self._stream = stream
         self._prefix = prefix
         self._subject = f"{prefix}.events.{'' if tenant is None else f'{token(tenant)}.'}>"
+        self._most = AT_ONCE if tenant is None else OWN_AT_ONCE
         self._family = family
         self._sequence = sequence  # of what was read last
         self._consumer: str | None = None
@@ -109,7 +111,7 @@ class JetStreamTail:
         try:
             consumer = self._consumer = self._consumer or await self._new_consumer()
             wait = WAIT if self.is_level else 0.0
-            pulled = await self._jetstream.fetch(self._stream, consumer, AT_ONCE, wait)
+            pulled = await self._jetstream.fetch(self._stream, consumer, self._most, wait)
         except NatsError:
             self._consumer = None
             raise
