@@ -28,8 +28,8 @@ test: $(VENV)/developing ## Install and start all that the tests need, then run 
 	$(BIN)/pytest -n $(TESTERS) --dist worksteal $(ARGS)
 
 .PHONY: test-cluster
-test-cluster: servers ## Every fault of nodes and databases on every engine, ten times over: hours
-	$(BIN)/pytest --long tests/cluster $(ARGS)
+test-cluster: servers ## Every fault of nodes and databases on every engine, ten times over, and the longest soak: hours
+	$(BIN)/pytest --long tests/cluster tests/events/test_soak.py $(ARGS)
 
 .PHONY: check
 check: lint ## The quick part: lint, types, import rules, and the tests that take no time

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from duetime.clock import sleep
 from duetime.errors import InvalidRequest, NatsUnavailable, TooManyRequests, Unavailable
 from duetime.events import hub as hub_module
 from duetime.events import reader as reader_module
@@ -288,6 +289,36 @@ async def test_one_who_is_stuck_delays_the_others_for_a_moment_only(house: House
     listening.cancel()
 
 
+async def test_one_who_is_slow_all_the_time_delays_nobody_all_the_time(house: House, monkeypatch):
+    """It gets on a little whenever it is waited for, and is not waited for without end."""
+    monkeypatch.setattr(hub_module, "MOST_EVENTS", 50)
+    monkeypatch.setattr(hub_module, "PORTION", 10)
+    monkeypatch.setattr(reader_module, "AT_ONCE", 1)
+    slow = await house.hub.listen(Wish("acme"), None)
+    reader = await house.hub.listen(MINE, None)
+    heard = []
+
+    async def listen() -> None:
+        while True:
+            heard.extend(each.id for each in await reader.next(60))
+
+    async def dawdle() -> None:
+        while True:
+            await slow.next(60)
+            await sleep(house.clock, 0.04)
+
+    tasks = [asyncio.create_task(listen()), asyncio.create_task(dawdle())]
+    await house.some(2_000, tenant="acme")
+    house.clock.advance(1)
+    written = await house.some(1)
+    await house.pass_time(0.75 + reader_module.LONGEST_WAIT)
+    await settle(5_000)
+    assert heard == written
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
 async def test_who_comes_while_a_burst_is_handed_out(house: House, monkeypatch):
     """Goes on from where they were, like everybody."""
     monkeypatch.setattr(hub_module, "MOST_EVENTS", 50)
@@ -323,6 +354,22 @@ async def test_rings_are_bounded_in_bytes(house: House, monkeypatch):
     weights = [ring._weight for ring in house.hub._rings.values()]
     assert len(weights) == 2
     assert all(0 < weight <= 10_000 for weight in weights)
+
+
+@pytest.mark.promise("bounded-memory")
+async def test_what_a_reader_takes_at_once_is_bounded_in_bytes(house: House, monkeypatch):
+    """There may be very many, who all hold it until their receivers have taken it."""
+    monkeypatch.setattr(reader_module, "BYTES_AT_ONCE", 3_000)
+    reader = await house.hub.listen(MINE, None)
+    written = await house.some(10)
+    parts = []
+    while part := await house.next(reader):
+        parts.append([each.id for each in part])
+    assert [id_ for part in parts for id_ in part] == written
+    assert {len(part) for part in parts} <= {1, 2, 3}
+    heavy = await house.some(2, group="x" * 4_000)
+    assert [len(await house.next(reader)) for _ in range(2)] == [1, 1]
+    assert len(heavy) == 2
 
 
 @pytest.mark.promise("tenants-in-turn")

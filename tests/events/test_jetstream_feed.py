@@ -7,7 +7,7 @@ import pytest
 from duetime.clock import SystemClock
 from duetime.errors import InvalidRequest, NatsError
 from duetime.events import jetstream_feed
-from duetime.events.feed import FIRST, place_of
+from duetime.events.feed import FIRST, family_of, place_of
 from duetime.events.hub import Hub
 from duetime.events.jetstream_feed import JetStreamFeed
 from duetime.events.stream import EventStream
@@ -119,14 +119,23 @@ async def test_of_one_tenant(room: Newsroom):
 async def test_positions_that_are_none(room: Newsroom):
     """Of the other feed, of what is gone, and of a stream that was made anew."""
     await room.some(5)
+    family = family_of((await room.feed.tail(None)).position)
     with pytest.raises(InvalidRequest, match="NATS was switched on or off"):
         await room.feed.tail("outbox.ab-0198aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee")
     with pytest.raises(InvalidRequest, match="no longer kept"):
-        await room.feed.tail("stream-00000000000000000006")
+        await room.feed.tail(f"{family}-00000000000000000006")
     await room.nats.request(f"$JS.API.STREAM.PURGE.{room.name}", b'{"keep":2}', within=5)
     with pytest.raises(InvalidRequest, match="no longer kept"):
-        await room.feed.tail("stream-00000000000000000002")
-    assert len(await heard(await room.feed.tail("stream-00000000000000000003"), 2)) == 2
+        await room.feed.tail(f"{family}-00000000000000000002")
+    third = f"{family}-00000000000000000003"
+    assert len(await heard(await room.feed.tail(third), 2)) == 2
+    await room.delete()
+    with pytest.raises(InvalidRequest, match="no longer kept"):
+        await room.feed.tail(third)
+    await room.stream.make()
+    await room.some(5)
+    with pytest.raises(InvalidRequest, match="no longer kept"):
+        await room.feed.tail(third)
 
 
 async def test_a_consumer_that_is_lost(room: Newsroom):
@@ -154,10 +163,35 @@ async def test_a_message_that_was_given_out_and_did_not_arrive(room: Newsroom):
     assert await heard(tail, 6) == written
 
 
-async def test_what_is_no_event(room: Newsroom):
-    """Somebody else published it; it is passed over."""
+CREATED = encode(event_of(make_timer(), NOW))
+
+
+@pytest.mark.parametrize(
+    ("type_", "body"),
+    [
+        ("created", b"no event"),
+        ("updated", CREATED),
+        ("created", CREATED.replace(b'"default"', b'"another"')),
+        ("created%0Adata", CREATED.replace(b"created", b"created\\ndata")),
+        ("created", CREATED.replace(b'","', b'",\n\n"')),
+        ("created", CREATED.replace(b'","', b'",\r"')),
+    ],
+    ids=["no event", "type", "tenant", "lines in its type", "lines", "returns"],
+)
+async def test_what_is_no_event(room: Newsroom, type_, body):
+    """Somebody else published it, and may say what they like: it is passed over."""
     tail = await room.feed.tail(None)
-    await room.jetstream.publish(Outgoing(f"{room.name}.events.a.b.c", b"no event"), 5)
+    subject = f"{room.name}.events.default.default.{type_}"
+    await room.jetstream.publish(Outgoing(subject, body), 5)
+    written = await room.some()
+    assert await heard(tail, 1) == written
+
+
+async def test_an_event_on_the_subject_of_another_tenant(room: Newsroom):
+    """Whoever may publish for one tenant tells nothing to another."""
+    tail = await room.feed.tail(None)
+    subject = f"{room.name}.events.mallory.default.created"
+    await room.jetstream.publish(Outgoing(subject, encode(event_of(make_timer(), NOW))), 5)
     written = await room.some()
     assert await heard(tail, 1) == written
 
@@ -245,6 +279,24 @@ async def test_a_server_that_goes_and_comes_back(own, connected, subject, how, m
     found += await all_of(reader, len(written) - len(found))
     assert len(found) == len(set(found))
     assert set(written) <= set(found)
+    await hub.close()
+
+
+async def test_a_stream_that_is_made_anew(room: Newsroom):
+    """Its numbers begin again, and those who listen hear all of it."""
+    hub = Hub(room.feed, room.clock)
+    reader = await hub.listen(MINE, None)
+    before = await room.some(5)
+    assert await all_of(reader, 5) == before
+    await room.delete()
+    await room.stream.make()
+    written = await room.some(3)
+    assert await all_of(reader, 3) == written
+    late = await hub.listen(MINE, reader.position)
+    await room.some(2, tenant="other")
+    written = await room.some(1)
+    assert await all_of(late, 1) == written
+    assert await all_of(reader, 1) == written
     await hub.close()
 
 

@@ -9,13 +9,14 @@ from nats.js import api
 from duetime import ids, model
 from duetime.errors import NoResponders, StoreUnavailable
 from duetime.events import relay as relays
+from duetime.events import round as rounds
 from duetime.events.relay import FIRST_PAUSE, LONGEST_PAUSE, Relay
 from duetime.events.stream import EventStream
 from duetime.events.view import encode
 from duetime.outbox import Outbox
 from duetime.stores import Change, Insert
 from duetime.testing import FlakyStore
-from tests.events.conftest import waiting
+from tests.events.conftest import Post, waiting
 from tests.events.lives import MANY, live
 from tests.events.reading import check_published
 from tests.factories import NOW, make_spec, make_timer
@@ -194,6 +195,119 @@ async def test_what_a_stream_refuses_holds_up_its_timer_alone(post, caplog):
     await post.relay.step()
     assert check_published(await post.read(), written) == 0
     assert "events are published again after 30.0 s" in caplog.text
+
+
+HEAVY = {"spec": make_spec(tags=("x" * 1_000,))}
+
+
+async def test_more_than_a_batch_that_is_refused_for_good(post, monkeypatch):
+    """The relay goes past it, to what is behind; and when it may, it publishes that, too."""
+    monkeypatch.setattr(relays, "BATCH", 10)
+    await post.limit(max_msg_size=1_000)
+    heavy = await live(post.outbox, 8, now=NOW - 60_000, **HEAVY)
+    await live(post.outbox, 5, now=NOW - 30_000)
+    more = await live(post.outbox, 7, now=NOW - 20_000, **HEAVY)
+    await live(post.outbox, 5, now=NOW - 10_000)
+    written = await waiting(post.outbox)
+    while await post.relay.step() == 0:
+        pass
+    left = await waiting(post.outbox)
+    assert {event.timer for event in left} == {timer.id for timer in (*heavy, *more)}
+    assert len(left) == 4 * 15
+    assert len(await post.read()) == 4 * 10
+    assert post.relay.is_failing
+    await post.limit(is_new=False, max_msg_size=10_000)
+    post.clock.advance(1_000)
+    while await post.relay.step() == 0:
+        pass
+    assert check_published(await post.read(), written) == 0
+    assert not post.relay.is_failing
+
+
+async def test_what_is_refused_does_not_hold_up_others_for_long(post):
+    """As long as others are published, the pauses do not grow."""
+    await post.limit(max_msg_size=1_000)
+    await post.outbox.insert([Insert(make_timer(**HEAVY))])
+    for _ in range(5):
+        await live(post.outbox)
+        assert await post.relay.step() == FIRST_PAUSE
+        assert len(await waiting(post.outbox)) == 1
+        post.clock.advance(101)
+    pauses = []
+    for _ in range(3):
+        pauses.append(await post.relay.step())
+        post.clock.advance(10_000)
+    assert pauses == [0.2, 0.4, 0.8]
+
+
+async def test_nothing_overtakes_what_becomes_visible_behind_a_round(post, monkeypatch):
+    """Of a timer whose first event is committed while the round is past it already."""
+    monkeypatch.setattr(relays, "BATCH", 10)
+    await post.limit(max_msg_size=1_000)
+    await live(post.outbox, 5, now=post.clock.now() - 1_000, **HEAVY)
+    await live(post.outbox, 3, now=post.clock.now() - 60_000, **HEAVY)
+    assert await post.relay.step() == 0
+    late = make_timer(created_at=post.clock.now() - 90_000)
+    await post.outbox.insert([Insert(late)])
+    await post.outbox.apply([Change(late, model.cancel(late, post.clock.now()))])
+    while await post.relay.step() == 0:
+        pass
+    assert await post.read() == []
+    post.clock.advance(10_000)
+    while await post.relay.step() == 0:
+        pass
+    assert [each.event["type"] for each in await post.read()] == ["created", "canceled"]
+
+
+async def test_a_stream_that_refuses_everything_is_not_asked_for_all_of_it_all_the_time(
+    post, monkeypatch
+):
+    """It may be full, and the outbox very long."""
+    monkeypatch.setattr(relays, "BATCH", 10)
+    await post.limit(max_msg_size=100)
+    await live(post.outbox, 10, now=NOW - 60_000)
+    assert [await post.relay.step() for _ in range(4)] == [0, 0, 0, 0]
+    assert await post.relay.step() == FIRST_PAUSE
+    asked = sum(map(len, post.tap.waves))
+    assert asked == 10  # no more than the first event of each timer
+    for _ in range(3):
+        post.clock.advance(5_001)
+        assert await post.relay.step() > 0
+    post.clock.advance(30_000)
+    assert await post.relay.step() == 0
+
+
+async def test_what_is_refused_is_remembered_within_bounds(post, monkeypatch):
+    """A round ends when it is too much, and the next one begins with the oldest again."""
+    monkeypatch.setattr(relays, "BATCH", 10)
+    monkeypatch.setattr(rounds, "MOST_REFUSED", 20)
+    await post.limit(max_msg_size=1_000)
+    for second in range(50):
+        await live(post.outbox, now=NOW - 90_000 + second * 1_000, **HEAVY)
+    steps = [await post.relay.step()]
+    while steps[-1] == 0:
+        steps.append(await post.relay.step())
+    assert len(steps) == 8  # of 2.5 timers each
+    assert steps[-1] == FIRST_PAUSE
+
+
+async def test_a_subject_that_is_not_permitted(own_server, connected, stranger, monkeypatch):
+    """As it is with the server's own rules: the tenants that it names are published."""
+    monkeypatch.setattr(relays, "BATCH", 10)
+    server = own_server(
+        "nats",
+        configuration='authorization { users: [ { user: "a", password: "b", '
+        'permissions: { publish: { deny: "p.events.theirs.>" } } } ] }',
+    )
+    url = f"nats://a:b@127.0.0.1:{server.port}"
+    post = Post(await connected(url), await stranger(url), "p")
+    await live(post.outbox, 8, now=NOW - 60_000, tenant="theirs")
+    await live(post.outbox, 3, now=NOW - 30_000, tenant="mine")
+    written = [event for event in await waiting(post.outbox) if event.tenant == "mine"]
+    while await post.relay.step() == 0:
+        pass
+    assert check_published(await post.read(), written) == 0
+    assert {event.tenant for event in await waiting(post.outbox)} == {"theirs"}
 
 
 async def test_a_stream_that_is_full_is_tried_again(post, caplog):

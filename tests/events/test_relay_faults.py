@@ -10,6 +10,7 @@ from duetime.engine.loop import Loop, Trouble
 from duetime.events import stream as streams
 from duetime.events.relay import Relay
 from duetime.events.stream import EventStream
+from duetime.nats import jetstream as jetstreams
 from duetime.nats.jetstream import JetStream
 from duetime.outbox import Outbox
 from duetime.stores.sqlite.store import SqliteStore
@@ -73,6 +74,7 @@ class Load:
 async def make_load(connected, tmp_path, monkeypatch):
     """Makes a load for a stream on these servers."""
     monkeypatch.setattr(streams, "ANSWERED_WITHIN", 1.0)
+    monkeypatch.setattr(jetstreams, "PATIENCE", 1.0)
     database = SqliteStore(tmp_path / "duetime.db", synchronous="off")
     await database.migrate()
     store = Recording(database)

@@ -20,7 +20,7 @@ from tests.events.recording import Recording
 from tests.factories import make_spec, make_timer
 
 HOUR = 3_600_000
-TICK = 10_000
+TICK = 60_000
 RECEIVERS = 50
 AT_ONCE = 1_000
 
@@ -97,7 +97,7 @@ class Hour:
                 continue
 
     async def tick(self) -> None:
-        """Let some time pass, do all that is due, and publish a batch of what that was."""
+        """Let some time pass, do all that is due, and publish what that was."""
         self.clock.advance(TICK)
         engine = self.node.engine
         await engine.members.step()
@@ -106,7 +106,12 @@ class Hour:
             await self.node.dispatch()
             await self.node.commit()
             await engine.reader.step()
-        await self.relay.step()
+        await self.publish()
+
+    async def publish(self) -> None:
+        """Let the relay work off what there is, batch by batch."""
+        while await self.relay.step() == 0:
+            pass
 
     def _is_due(self) -> bool:
         next_at = self.node.engine.agenda.next_at()
@@ -115,7 +120,7 @@ class Hour:
 
 @pytest.mark.slow
 @pytest.mark.promise("events-complete", "events-arrive")
-@pytest.mark.parametrize("count", [1_000, 100_000])
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_an_hour(count, post, tmp_path):
     """The outbox is empty, and as many timers have ended as were made, by any account."""
     store = SqliteStore(tmp_path / "duetime.db", synchronous="off")
@@ -124,11 +129,9 @@ async def test_an_hour(count, post, tmp_path):
     ids = await hour.create(count)
     doomed = hour.dice.sample(ids, count // 50)
     for number in range(HOUR // TICK + 10):
-        if number % 36 == 18:
-            await hour.cancel(doomed[number // 36 :: 10])
+        if number % 6 == 3:
+            await hour.cancel(doomed[number // 6 :: 10])
         await hour.tick()
-    while await hour.relay.step() == 0:
-        pass
     assert await waiting(store) == []
     counts = hour.store.counts
     statuses = {each.status: each.timers for each in await store.count("default")}

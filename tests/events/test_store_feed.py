@@ -308,6 +308,25 @@ async def test_what_it_remembers_is_bounded(house: House, monkeypatch):
     assert not listener.tail._told
 
 
+@pytest.mark.promise("bounded-memory")
+async def test_who_reads_a_long_history_remembers_little_of_it(house: House, monkeypatch):
+    """Very many may do so at once, and take nothing: a page each, and what may come again."""
+    monkeypatch.setattr(store_feed, "OWN_PAGE", 10)
+    for minute in range(30):
+        await some(house.store.store, NOW - minute * 60_000, 10)
+        await some(house.store.store, NOW - minute * 60_000, 10, tenant="other")
+    house.clock.advance(1_000)
+    tail = await house.feed.tail(FIRST, "default")
+    told = []
+    while not tail.is_level:
+        part = await tail.read()
+        assert len(part) <= 10
+        assert len(tail._told) <= 10
+        told += part
+    assert len({each.id for each in told}) == len(told) == 300
+    assert [tail.has_told(each) for each in told[-10:]] == [True] * 10
+
+
 async def test_a_position_that_is_too_old(house: House):
     """What followed it may be gone, and that is said."""
     listener = await house.listen()

@@ -172,10 +172,12 @@ class Hub:
         until = self.clock.monotonic() + GRACE
         while pressed := [reader for reader in self._readers if reader.is_pressed]:
             self.got_on.clear()
-            left = until - self.clock.monotonic()
-            if left <= 0 or not await self.clock.wait(self.got_on, left):
+            since = self.clock.monotonic()
+            if until <= since or not await self.clock.wait(self.got_on, until - since):
                 for reader in pressed:
                     reader.give_up()
+            for reader in pressed:
+                reader.was_waited_for(self.clock.monotonic() - since)
 
     def _is_needed(self) -> bool:
         """Tell whether anybody listens, or might be back soon."""

@@ -1,20 +1,24 @@
 """The feed of the stream: what was relayed to JetStream, read in the order in which it lies there.
 
 The relay sees to it that events of one timer are in order. A position is a sequence number of the
-stream. Each tail has a consumer of its own, which nobody acknowledges anything to; when it is lost,
+stream, and when that was made: one that is made anew, under the same name, counts from the first
+again. Each tail has a consumer of its own, which nobody acknowledges anything to; when it is lost,
 with its server or by a break of the connection, another one begins behind what was read.
 """
 
 from contextlib import suppress
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from duetime.errors import JetStreamError, NatsError, NatsUnavailable
-from duetime.events.feed import FIRST, Seen, Told, place_in, too_old
+from duetime.events.feed import FIRST, Seen, Told, family_of, place_in, too_old
+from duetime.events.stream import subject_of
 from duetime.nats.jetstream import NO_STREAM, JetStream, Pulled
 from duetime.nats.subjects import token
 
-AT_ONCE = 500  # messages
+AT_ONCE = 500  # messages, and ...
+OWN_AT_ONCE = 200  # ... for one of the many who may read by themselves
 WAIT = 5.0  # seconds for something new
 _FORGOTTEN_AFTER = 60  # seconds that a server keeps a consumer that nobody asks
 
@@ -29,35 +33,67 @@ class JetStreamFeed:
 
     async def tail(self, after: str | None, tenant: str | None = None) -> "JetStreamTail":
         """Begin to read."""
-        first, last = await self._ends()
+        state = await _state(self._jetstream, self._stream)
         if after is None:
-            sequence = last
+            sequence = state.last
         elif after == FIRST:
             sequence = 0
         else:
             sequence = int(place_in(after, "stream"))
-            if not first - 1 <= sequence <= last:  # beyond its end: the stream was made anew
+            is_of_this_one = family_of(after) == state.family
+            if not is_of_this_one or not state.first - 1 <= sequence <= state.last:
                 raise too_old()
-        subject = f"{self._prefix}.events.{'' if tenant is None else f'{token(tenant)}.'}>"
-        return JetStreamTail(self._jetstream, self._stream, subject, sequence)
+        return JetStreamTail(
+            self._jetstream,
+            self._stream,
+            self._prefix,
+            tenant=tenant,
+            family=state.family,
+            sequence=sequence,
+        )
 
-    async def _ends(self) -> tuple[int, int]:
-        try:
-            state = (await self._jetstream.stream_info(self._stream))["state"]
-        except JetStreamError as error:
-            if error.code == NO_STREAM:  # nothing was relayed yet
-                return 1, 0
-            raise
-        return state["first_seq"], state["last_seq"]
+
+class _State(NamedTuple):
+    """What is in a stream."""
+
+    family: str  # of its positions
+    first: int
+    last: int
+
+
+async def _state(jetstream: JetStream, stream: str) -> _State:
+    try:
+        info = await jetstream.stream_info(stream)
+    except JetStreamError as error:
+        if error.code == NO_STREAM:  # nothing was relayed yet
+            return _State("stream.0", 1, 0)
+        raise
+    # Digits of a time, so that families sort, too.
+    seconds, _, fraction = info["created"].rstrip("Z").partition(".")
+    digits = "".join(filter(str.isdigit, seconds)) + fraction.ljust(9, "0")
+    state = info["state"]
+    return _State(f"stream.{digits}", state["first_seq"], state["last_seq"])
 
 
 class JetStreamTail:
     """Reads along the stream."""
 
-    def __init__(self, jetstream: JetStream, stream: str, subject: str, sequence: int) -> None:
+    def __init__(
+        self,
+        jetstream: JetStream,
+        stream: str,
+        prefix: str,
+        *,
+        tenant: str | None,
+        family: str,
+        sequence: int,
+    ) -> None:
         self._jetstream = jetstream
         self._stream = stream
-        self._subject = subject
+        self._prefix = prefix
+        self._subject = f"{prefix}.events.{'' if tenant is None else f'{token(tenant)}.'}>"
+        self._most = AT_ONCE if tenant is None else OWN_AT_ONCE
+        self._family = family
         self._sequence = sequence  # of what was read last
         self._consumer: str | None = None
         self._count = 0  # of what its consumer has given out
@@ -65,7 +101,7 @@ class JetStreamTail:
 
     @property
     def position(self) -> str:
-        return _position(self._sequence)
+        return f"{self._family}-{self._sequence:020d}"
 
     def has_told(self, told: Told) -> bool:
         return told.position <= self.position
@@ -74,7 +110,7 @@ class JetStreamTail:
         try:
             consumer = self._consumer = self._consumer or await self._new_consumer()
             wait = WAIT if self.is_level else 0.0
-            pulled = await self._jetstream.fetch(self._stream, consumer, AT_ONCE, wait)
+            pulled = await self._jetstream.fetch(self._stream, consumer, self._most, wait)
         except NatsError:
             self._consumer = None
             raise
@@ -88,7 +124,7 @@ class JetStreamTail:
             self._count = each.number
             self._sequence = each.sequence
             self.is_level = not each.pending
-            told += _told(each)
+            told += self._told(each)
         if not pulled:
             self.is_level = True
         return told
@@ -100,6 +136,9 @@ class JetStreamTail:
                 await self._jetstream.delete_consumer(self._stream, consumer)
 
     async def _new_consumer(self) -> str:
+        family = (await _state(self._jetstream, self._stream)).family
+        if family != self._family:  # it was made anew, and all that is in it is new
+            self._family, self._sequence = family, 0
         made = await self._jetstream.ensure_consumer(
             self._stream,
             {
@@ -116,18 +155,27 @@ class JetStreamTail:
         name: str = made["name"]
         return name
 
+    def _told(self, pulled: Pulled) -> list[Told]:
+        """What a message tells; nothing, if somebody else published it.
 
-_read = msgspec.json.Decoder(Seen).decode
+        Such a one may say what it likes, to whom it likes; so it must be what a relay publishes.
+        """
+        body, subject = pulled.message.data, pulled.message.subject
+        try:
+            event = _read(body)
+        except msgspec.MsgspecError:
+            return []
+        if subject != subject_of(self._prefix, event.tenant, event.group, event.type):
+            return []
+        if b"\n" in body or b"\r" in body:  # an end, where it is sent on
+            return []
+        return [Told.of(event, self.position, body)]
 
 
-def _told(pulled: Pulled) -> list[Told]:
-    body = pulled.message.data
-    try:
-        event = _read(body)
-    except msgspec.MsgspecError:  # somebody else published it
-        return []
-    return [Told.of(event, _position(pulled.sequence), body)]
+class _Event(Seen, frozen=True):
+    """What is asked of an event, of a type that can stand in a line of its own."""
+
+    type: Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")]
 
 
-def _position(sequence: int) -> str:
-    return f"stream-{sequence:020d}"
+_read = msgspec.json.Decoder(_Event).decode

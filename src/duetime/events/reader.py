@@ -17,8 +17,10 @@ from duetime.events.wish import Wish
 if TYPE_CHECKING:
     from duetime.events.hub import Hub
 
-AT_ONCE = 200  # events
+AT_ONCE = 200  # events, and ...
+BYTES_AT_ONCE = 64 << 10  # ... so many bytes of them: each reader may hold so much for a while
 PAUSE = 1.0  # seconds, when the feed cannot be read
+LONGEST_WAIT = 5.0  # seconds that the others wait for one who is slow, until it has heard all
 
 
 class Reader:
@@ -37,6 +39,7 @@ class Reader:
         self._coming: asyncio.Task[list[Told] | None] | None = None
         self._woken = asyncio.Event()
         self._is_stuck = False
+        self._waited = 0.0
 
     @property
     def tenant(self) -> str:
@@ -97,8 +100,13 @@ class Reader:
         return ring.is_pressing(self._number)
 
     def give_up(self) -> None:
-        """Do not wait for it any more, until it gets on."""
+        """Do not wait for it any more, until it has heard all that there is."""
         self._is_stuck = True
+
+    def was_waited_for(self, seconds: float) -> None:
+        """Take note that the others had to wait; who gets on too slowly is given up, too."""
+        self._waited += seconds
+        self._is_stuck = self._is_stuck or self._waited >= LONGEST_WAIT
 
     def wake(self) -> None:
         """Look whether something has changed."""
@@ -133,12 +141,13 @@ class Reader:
     async def _from_ring(self, ring: Ring) -> list[Told]:
         if self._number < ring.first:
             raise Unavailable("you read too slowly, and were left behind; go on from the last id")
-        events = ring.since(self._number, AT_ONCE)
+        events = ring.since(self._number, AT_ONCE, BYTES_AT_ONCE)
         if not events:
             await ring.news.wait()
             return []
         self._number += len(events)
-        self._is_stuck = False
+        if self._number == ring.end:
+            self._is_stuck, self._waited = False, 0.0
         self._hub.got_on.set()
         self._reach(events[-1].position)
         return self._not_told(events)

@@ -5,7 +5,7 @@ between, nothing is passed over. An event that is published twice has the same m
 
 Those of one timer stay in order, whatever becomes of servers and acknowledgements, because the next
 one is published when the one before is acknowledged, and not earlier. So a batch is published in
-waves, each with one event at most of a timer.
+waves, each with one event at most of a timer. What the stream refuses holds up its timer alone.
 """
 
 import logging
@@ -15,6 +15,7 @@ from typing import Protocol
 from duetime import ids
 from duetime.clock import Clock, Millis, time_limit
 from duetime.errors import JetStreamError, NatsError, NatsUnavailable, NoResponders, StoreError
+from duetime.events.round import Round
 from duetime.stores import Store
 from duetime.timer import Event
 
@@ -26,6 +27,8 @@ MANY = 64  # events of one pass: then more gather, for a pass costs as much as m
 REST = 0.05  # ... in so many seconds
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
+PATIENCE = 4  # times as long as a round took, in which something was refused, until the next
+DEEP_EVERY = 30.0  # seconds: so seldom a stream that refuses a whole batch is asked for the next
 # Ids begin with a time. What was published leaves traces in a store, which cost whoever reads past
 # them; so reading begins so much before the oldest that was there last, and from the very beginning
 # only now and then: for what a node has written whose clock is behind by more than that.
@@ -92,6 +95,9 @@ class Relay:
         self._whole_at = 0.0  # when to do so from the very beginning
         self._floor: str | None = None
         self._rests_until = 0.0
+        self._round: Round | None = None  # that goes on behind what was refused
+        self._round_at = 0.0  # when the last one began
+        self._deep_at = 0.0  # when one goes on although all was refused
         self._failures = 0
         self._since: float | None = None  # when it began to fail
         self._complaints: set[str] = set()  # what was logged of it
@@ -145,6 +151,7 @@ class Relay:
 
     async def finish(self, within: float) -> None:
         """Publish what there is, as far as that can be done in so many seconds."""
+        self._round = None
         try:
             async with time_limit(self._clock, within):
                 while await self._relay(whole=True):
@@ -157,34 +164,69 @@ class Relay:
             log.warning("not all events were published before the end: %s; they wait", why)
 
     async def _relay(self, *, whole: bool = False) -> int:
-        """Publish the oldest events; how many there were."""
-        events = await self._oldest(whole=whole)
-        if not events:
-            if (
-                self._own and self._is_made
-            ):  # nothing waits there, for after a failure all of them are looked at
+        """Publish the oldest events, or the next ones of a round; how many there were."""
+        round_, self._round = self._round, None
+        if round_ is None:
+            began_at, self._round_at = self._clock.now(), self._clock.monotonic()
+            shards, events = await self._oldest(whole=whole)
+            round_ = Round(shards, began_at)
+        else:
+            shards = set(self._tenure.shards()).intersection(round_.shards)
+            events = await self._store.events(shards, round_.cursor, BATCH) if shards else []
+            events = round_.old_enough(events)
+        if events:
+            await self._publish(round_, round_.open(events))
+        if round_.error is None:
+            if events:
+                self._recovered(events[0])
+            elif self._own and self._is_made:
+                # Nothing waits there, for after a failure all of them are looked at.
                 self._recovered(None)
-            return 0
+            return len(events)
+        if len(events) < BATCH or round_.is_full or not self._goes_on(round_):
+            if round_.stored:
+                self._failures = 0  # the others need not wait so long
+            raise round_.error
+        round_.cursor = events[-1].id
+        self._round = round_
+        return len(events)
+
+    async def _publish(self, round_: Round, events: Sequence[Event]) -> None:
         await self._make()
         self.before_publishing()
-        stored, error = await self._in_waves(events)
+        stored, refused, lost = await self._in_waves(events)
         if stored:
             self.before_forgetting()
             await self._store.published(stored)
             self.published += len(stored)
-        if error is not None:
-            if isinstance(error, NoResponders | JetStreamError):
-                self._is_made = False  # somebody may have deleted it
-            raise error
-        self._recovered(events[0])
-        return len(events)
+            round_.stored += len(stored)
+            self._deep_at = 0.0
+        if any(isinstance(error, NoResponders | JetStreamError) for error in refused.values()):
+            self._is_made = False  # somebody may have deleted it
+        round_.refuse(refused)
+        if lost is not None:
+            raise lost
 
     async def _make(self) -> None:
         if not self._is_made:
             await self._stream.make()
             self._is_made = True
 
-    async def _oldest(self, *, whole: bool) -> list[Event]:
+    def _goes_on(self, round_: Round) -> bool:
+        """Tell whether to look behind a batch of which something was refused.
+
+        If that is all of it, the next will hardly fare better: the stream may be full, or gone. But
+        it may, so it is tried now and then.
+        """
+        now = self._clock.monotonic()
+        if round_.stored or round_.cursor is not None:
+            return True
+        if now < self._deep_at:
+            return False
+        self._deep_at = now + DEEP_EVERY
+        return True
+
+    async def _oldest(self, *, whole: bool) -> tuple[Collection[int], list[Event]]:
         """The oldest events: of the shards in which some were just written, or of all."""
         own, now = self._tenure.shards(), self._clock.monotonic()
         written, self._written = self._written, set()
@@ -192,7 +234,8 @@ class Relay:
             whole = True
         if not whole and now < self._look_at:
             shards = written.intersection(own)
-            return await self._store.events(shards, self._floor, BATCH) if shards else []
+            written_here = await self._store.events(shards, self._floor, BATCH) if shards else []
+            return shards, written_here
         if whole or now >= self._whole_at:
             self._floor = None
         events = await self._store.events(own, self._floor, BATCH) if own else []
@@ -203,28 +246,31 @@ class Relay:
         oldest = min(ids.time_of(events[0].id), at) if events else at
         self._floor = ids.first_at(oldest - SLACK)
         self._look_at = now + self._poll_every
-        return events
+        return own, events
 
-    async def _in_waves(self, events: Sequence[Event]) -> tuple[list[str], NatsError | None]:
-        """Publish events: those that are stored, and the first failure, if there was one."""
+    async def _in_waves(
+        self, events: Sequence[Event]
+    ) -> tuple[list[str], dict[str, NatsError], NatsUnavailable | None]:
+        """Publish events: those that are stored, why timers are held up, and what broke it off."""
         stored: list[str] = []
-        failure: NatsError | None = None
+        refused: dict[str, NatsError] = {}
         waiting: dict[str, list[Event]] = {}  # of each timer, the next one at the end
         for event in reversed(events):
             waiting.setdefault(event.timer, []).append(event)
-        while waiting and self._tenure.holds():
+        lost: NatsUnavailable | None = None
+        while waiting and lost is None and self._tenure.holds():
             wave = [queue.pop() for queue in waiting.values()]
             for event, error in zip(wave, await self._stream.publish(wave), strict=True):
                 if error is None:
                     stored.append(event.id)
                     if waiting[event.timer]:
                         continue
+                elif isinstance(error, NatsUnavailable):
+                    lost = lost or error
                 else:
-                    failure = failure or error
+                    refused[event.timer] = error
                 del waiting[event.timer]
-            if isinstance(failure, NatsUnavailable):
-                break
-        return stored, failure
+        return stored, refused, lost
 
     def _failed(self, error: NatsError) -> float:
         if self._since is None:
@@ -233,9 +279,11 @@ class Relay:
         if complaint not in self._complaints:  # a server that is away is so in many words
             self._complaints.add(complaint)
             log.warning("events cannot be published: %s; they wait, and nothing is lost", error)
-        pause: float = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
+        pause: float = FIRST_PAUSE * 2**self._failures
+        if not isinstance(error, NatsUnavailable):
+            pause = max(pause, PATIENCE * (self._clock.monotonic() - self._round_at))
         self._failures = min(self._failures + 1, 10)
-        return self._rest(pause)
+        return self._rest(min(pause, LONGEST_PAUSE))
 
     def _recovered(self, oldest: Event | None) -> None:
         if self._since is not None:

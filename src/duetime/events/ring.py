@@ -60,10 +60,16 @@ class Ring:
         self.news.set()
         self.news = asyncio.Event()
 
-    def since(self, number: int, most: int) -> list[Told]:
-        """The events from a number on, that must not be less than the first."""
-        start = number - self.first
-        return list(islice(self._events, start, start + most))
+    def since(self, number: int, most: int, most_bytes: int) -> list[Told]:
+        """The events from a number on, that must not be less than the first: one, or some."""
+        start, weight = number - self.first, 0
+        events: list[Told] = []
+        for told in islice(self._events, start, start + most):
+            weight += weight_of(told)
+            if events and weight > most_bytes:
+                break
+            events.append(told)
+        return events
 
     def number_behind(self, position: str) -> int | None:
         """The number of what comes next for who has heard all up to a position, if it is here.

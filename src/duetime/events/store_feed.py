@@ -38,6 +38,8 @@ FEW = 2_000  # events in a round
 PAGE = 1_000
 MOST_REMEMBERED = 200_000  # ids; with more, rounds look back less far
 
+OWN_PAGE = 250  # the same, for one of the many who may read by themselves
+
 _PAGES = 5  # in one read, so that whoever is far behind is not told all of it at once
 
 
@@ -77,6 +79,7 @@ class StoreTail:
         self._store = store
         self._clock = clock
         self._tenant = tenant
+        self._size = PAGE if tenant is None else OWN_PAGE
         self._family = f"outbox.{secrets.token_hex(4)}"
         self._told: set[str] = set()  # ids, of the last LOOK_BACK
         self._floor: Millis = 0  # what is older is not looked at again
@@ -107,7 +110,7 @@ class StoreTail:
             events = await self._page()
             due = [event.id for event in events if event.at <= self._bound]
             self._told.update(due)
-            self.is_level = len(due) < PAGE
+            self.is_level = len(due) < self._size
 
     async def read(self) -> list[Told]:
         if self.is_level:
@@ -126,26 +129,30 @@ class StoreTail:
                 self._rest += 2 * (self._clock.monotonic() - since)
             due = [event for event in events if event.at <= self._bound]
             told += self._tell(due)
-            if len(due) < PAGE:
+            if len(due) < self._size:
                 self._end()
                 break
+            if told and self._tenant is not None:
+                break  # as much as is kept for who does not take it
         return told
 
     async def close(self) -> None:
         """Nothing is open."""
 
     async def _page(self) -> list[Event]:
-        events = await self._store.events(ids.ALL_SHARDS, self._cursor, PAGE)
+        events = await self._store.events(ids.ALL_SHARDS, self._cursor, self._size)
         if events:
             self._cursor = events[-1].id
         self._seen += len(events)
         return events
 
     def _tell(self, events: list[Event]) -> Iterator[Told]:
+        first = ids.first_at(max(self._bound - LOOK_BACK, 0))  # later rounds meet nothing older
         for event in events:
             if event.id in self._told:
                 continue
-            self._told.add(event.id)
+            if event.id >= first and self._tenant in {None, event.tenant}:
+                self._told.add(event.id)
             is_late = event.id <= self._reached
             if not is_late:
                 self._reached = event.id

@@ -36,7 +36,7 @@ from duetime.stores.cassandra.session import Row, Session
 from duetime.stores.cassandra.shards import Shards
 from duetime.stores.cassandra.stretch import Patience, Stretch
 from duetime.stores.codec import decode_event
-from duetime.stores.merging import Place, merged
+from duetime.stores.merging import merged
 from duetime.stores.portions import parts
 from duetime.stores.walking import Part, scan_shards, walk
 from duetime.timer import Attempt, Event, Status, Timer
@@ -326,18 +326,18 @@ class Reads:
     async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
         """Events that were not published yet."""
         in_use = [shard for shard in await self._shards.read() if shard in shards]
-        return await merged(in_use, self._some_events, after, limit)
+        begin, end = Due(0, after or ""), Due(0, _LAST)
 
-    async def _some_events(self, places: Sequence[Place], limit: int) -> list[list[Event]]:
-        """So many of each of some shards, each behind an id."""
-        end = Due(0, _LAST)
-        found = await asyncio.gather(
-            *(
-                self._rows(self._stretch(EVENTS, EVENT, shard, Due(0, after or ""), end), limit)
-                for shard, after in places
+        async def some(shards: Sequence[int], portion: int) -> list[list[Event]]:
+            found = await asyncio.gather(
+                *(
+                    self._rows(self._stretch(EVENTS, EVENT, shard, begin, end), portion)
+                    for shard in shards
+                )
             )
-        )
-        return [[decode_event(body) for _, _, body in rows] for rows in found]
+            return [[decode_event(body) for _, _, body in rows] for rows in found]
+
+        return await merged(in_use, some, limit)
 
     async def ended(self, shards: Collection[int], before: Millis, limit: int) -> list[Ended]:
         """Some timers that ended before then, and that no time to live ends: others each time."""

@@ -10,7 +10,7 @@ from duetime.stores.dynamodb.at_once import each
 from duetime.stores.dynamodb.calls import Calls
 from duetime.stores.dynamodb.items import text
 from duetime.stores.dynamodb.pages import pages
-from duetime.stores.merging import Place, merged
+from duetime.stores.merging import merged
 from duetime.timer import Event
 
 _WIDTH = 8
@@ -25,13 +25,13 @@ def put_of(event: Event, table: str) -> dict[str, Any]:
 async def read(calls: Calls, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
     """The events of these shards, by id."""
 
-    async def some(places: Sequence[Place], portion: int) -> list[list[Event]]:
-        async def of_shard(place: Place) -> list[Event]:
-            return await _of_shard(calls, *place, portion)
+    async def some(shards: Sequence[int], portion: int) -> list[list[Event]]:
+        async def of_shard(shard: int) -> list[Event]:
+            return await _of_shard(calls, shard, after, portion)
 
-        return await each(places, of_shard, _WIDTH)
+        return await each(shards, of_shard, _WIDTH)
 
-    return await merged(shards, some, after, limit)
+    return await merged(shards, some, limit)
 
 
 async def _of_shard(calls: Calls, shard: int, after: str | None, limit: int) -> list[Event]:
