@@ -125,6 +125,8 @@ class Relay:
         now = self._clock.monotonic()
         if now < self._rests_until:
             return self._rests_until - now
+        if self._round is None:
+            self._round_at = now
         try:
             await self._make()  # also without an event: whoever wants to read finds the stream
             count = await self._relay()
@@ -167,7 +169,7 @@ class Relay:
         """Publish the oldest events, or the next ones of a round; how many there were."""
         round_, self._round = self._round, None
         if round_ is None:
-            began_at, self._round_at = self._clock.now(), self._clock.monotonic()
+            began_at = self._clock.now()
             shards, events = await self._oldest(whole=whole)
             round_ = Round(shards, began_at)
         else:
