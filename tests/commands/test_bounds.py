@@ -49,6 +49,18 @@ async def test_too_many_bytes_at_once(serve: Serve):
     assert (await first).status == 201
 
 
+@pytest.mark.promise("bounded-memory")
+async def test_headers_weigh_too(serve: Serve):
+    """Whoever sends large headers instead of large bodies is bounded as much."""
+    store = GatedStore(MemoryStore(), "insert")
+    served = await serve(store, marks=Marks(100, 10_000, 0, 0))
+    first = asyncio.create_task(served.ask("create", timer_body(), X_Any="x" * 6_000))
+    await until(lambda: len(served.answering._tasks) == 1, "it to be under way", every=0.005)
+    assert (await served.ask("create", timer_body(), X_Any="x" * 6_000)).summary == BUSY
+    store.gate.set()
+    assert (await first).status == 201
+
+
 async def test_what_takes_too_long_does_not_hold_up_a_stop(serve: Serve):
     """A node that stops waits for what is under way only as long as it was told to."""
     served = await serve(GatedStore(MemoryStore(), "insert"))

@@ -12,7 +12,7 @@ from duetime.nats import link
 from duetime.nats.connection import KEEPALIVE, Connection
 from duetime.testing import FakeClock
 from tests.nats.conftest import Connected, Heard, Stranger, answering, listening
-from tests.ports import free_port
+from tests.ports import deaf_port, free_port
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
 from tests.waiting import settle, until
@@ -25,10 +25,9 @@ Impostor = Callable[..., Awaitable[str]]
 
 async def test_nobody_is_there(connected: Connected):
     """The error names every server that was tried, and why each failed."""
-    ports = [free_port(), free_port()]
-    with pytest.raises(NatsUnavailable) as caught:
-        await connected(*(f"nats://us:secret@127.0.0.1:{port}" for port in ports))
-    for port in ports:
+    with deaf_port() as one, deaf_port() as other, pytest.raises(NatsUnavailable) as caught:
+        await connected(*(f"nats://us:secret@127.0.0.1:{port}" for port in (one, other)))
+    for port in (one, other):
         assert f"nats://127.0.0.1:{port}: Connection refused" in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -41,9 +40,10 @@ async def test_a_name_that_leads_nowhere(connected: Connected):
 
 async def test_one_of_several_is_enough(url: str, connected: Connected):
     """Those that are away are passed over, whatever their order."""
-    for _ in range(4):
-        ours = await connected(f"nats://127.0.0.1:{free_port()}", url)
-        await ours.flush(WITHIN)
+    with deaf_port() as deaf:
+        for _ in range(4):
+            ours = await connected(f"nats://127.0.0.1:{deaf}", url)
+            await ours.flush(WITHIN)
 
 
 async def test_a_lost_server_is_connected_to_again(

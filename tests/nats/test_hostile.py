@@ -61,10 +61,14 @@ async def impostor() -> AsyncIterator[Impostor]:
 
         async def start(says: bytes) -> str:
             async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                writer.write(says)
-                while await reader.read(65536):
+                try:
+                    writer.write(says)
+                    while await reader.read(65536):
+                        pass
+                except OSError:
                     pass
-                writer.close()
+                finally:
+                    writer.close()
 
             server = await asyncio.start_server(talk, "127.0.0.1", 0)
             stack.callback(server.close)
@@ -106,14 +110,18 @@ async def test_what_is_said_before_tls_names_no_other_servers():
     info = b'INFO {"headers":true,"tls_required":true,"connect_urls":["%s.example:1"]}\r\n'
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(info % b"evil")
-        await writer.start_tls(shown)
-        while line := await reader.readline():
-            if line == b"PING\r\n":
-                writer.write(b"PONG\r\n")
-            elif line.startswith(b"PUB"):
-                writer.write(info % b"good")
-        writer.close()
+        try:
+            writer.write(info % b"evil")
+            await writer.start_tls(shown)
+            while line := await reader.readline():
+                if line == b"PING\r\n":
+                    writer.write(b"PONG\r\n")
+                elif line.startswith(b"PUB"):
+                    writer.write(info % b"good")
+        except OSError:
+            pass
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -93,6 +93,17 @@ def test_any_block_can_be_read(block: bytes):
     headers.read(b"NATS/1.0" + block)
 
 
+def test_of_many_headers_the_first_are_read():
+    """A megabyte of them would take hundreds of times the memory, and the time."""
+    many = {f"Name-{number}": "x" for number in range(100_000)}
+    found, _ = headers.read(headers.written(many))
+    assert list(found) == list(many)[: headers.MOST]
+    found, _ = headers.read(headers.written({"A": "1", "B": "x" * 1_000_000, "C": "2"}))
+    assert found["A"] == "1"
+    assert "C" not in found
+    assert len(found["B"]) < headers.MOST_BYTES
+
+
 @pytest.mark.parametrize(
     ("url", "server"),
     [

@@ -73,6 +73,25 @@ async def test_a_node_that_stops_has_answered(url: str, tmp_path: Path):
         assert {status for status, _ in await asyncio.gather(*asked)} == {"201"}
 
 
+async def test_a_stop_is_no_failure(url: str, tmp_path: Path):
+    """A node that waits for creates and is told to stop does not complain that none come."""
+    stream = own_name()
+    settings = {"NATS_URL": url, "NATS_PREFIX": own_name(), "NATS_COMMANDS": "keys"}
+    async with (
+        running_service(tmp_path, **settings, COMMANDS_STREAM=stream) as service,
+        caller(url) as client,
+    ):
+
+        async def is_made() -> bool:
+            names = [info.config.name for info in await client.jetstream().streams_info()]
+            return stream in names
+
+        await eventually(is_made, "the stream to be made")
+        assert await service.stop() == 0
+        await client.jetstream().delete_stream(stream)
+    assert " warning " not in service.log.read_text()
+
+
 @pytest.mark.promise("never-lost", "one-timer-per-key")
 async def test_creates_from_a_stream_while_nodes_are_killed(url: str, tmp_path: Path):
     """Every create that the stream has acknowledged becomes one timer, though nodes are killed."""

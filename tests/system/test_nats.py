@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import nats
 import pytest
 
 from duetime import webhooks
-from tests.nats.conftest import Heard, listening
+from tests.nats.conftest import Heard, heard_of, listening
 from tests.ports import free_port
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
@@ -157,6 +158,63 @@ async def test_a_target_that_keeps_failing_waits(server: NatsServer, service: Se
     await nats_is(service, "connected")
     for id_ in ids[-3:]:
         await is_now(service, id_, "completed")
+
+
+async def test_a_pause_by_hand(server: NatsServer, service: ServiceProcess):
+    """Nothing is published for the tenant that has paused it, and all of it once when it goes on;
+    others do not notice.
+    """
+    assert (await service.call("POST", "/tenants", {"name": "acme"})).status == 201
+    client, heard = await heard_by(server, "orders.>")
+    paused = await service.call("POST", "/targets/nats/pause", {"reason": "an upgrade"})
+    assert paused.status == 200
+    ids = [
+        (await service.call("POST", "/timers", timer("orders.paused", key=str(n)))).data["id"]
+        for n in range(5)
+    ]
+    other = await service.call("POST", "/timers", timer("orders.others"), X_Tenant_ID="acme")
+    assert other.status == 201
+    await heard.are(1)
+    for id_ in ids:
+
+        async def waits(id_: str = id_) -> bool:
+            shown = (await service.call("GET", f"/timers/{id_}")).data
+            return (shown["waiting_for"] or "").startswith("target nats is paused")
+
+        await eventually(waits, "it to wait for its target")
+    assert [message.subject for message in heard] == ["orders.others"]
+    assert (await service.call("POST", "/targets/nats/resume")).status == 200
+    for id_ in ids:
+        await is_now(service, id_, "completed")
+    await heard.are(6)
+    assert sorted(message.subject for message in heard[1:]) == [
+        f"orders.paused.{n}" for n in range(5)
+    ]
+    await client.close()
+
+
+async def test_a_limit(server: NatsServer, service: ServiceProcess):
+    """No more messages leave in a second than its limit says."""
+    limits = {"limits": {"per_second": 10, "burst": 1}}
+    assert (await service.call("PUT", "/targets/nats", limits)).status == 200
+    client = await nats.connect(server.url(), allow_reconnect=False)
+    came_at: list[float] = []
+
+    async def hear(_: Any) -> None:
+        came_at.append(time.monotonic())
+
+    await client.subscribe("orders", cb=hear)
+    await heard_of(client)
+    ids = [
+        (await service.call("POST", "/timers", timer("orders", jetstream=False))).data["id"]
+        for _ in range(11)
+    ]
+    for id_ in ids:
+        await is_now(service, id_, "completed")
+    assert len(came_at) == 11
+    # Ten pauses of a tenth of a second each, but for how unevenly messages travel.
+    assert came_at[-1] - came_at[0] > 0.8
+    await client.close()
 
 
 async def test_what_nats_cannot_carry_is_refused(service: ServiceProcess):

@@ -196,6 +196,7 @@ async def _serve(
     drained_by = clock.monotonic() + drain_for
     answered = () if commands is None else (commands.stop(drain_for),)
     await asyncio.gather(serving, engine.stop(drain_for), *answered)
+    await asyncio.wait({working}, timeout=max(drained_by - clock.monotonic(), FAREWELL))
     if nats is not None:
         # What is left waits for a server that does not answer, and would wait for longer than we.
         await nats.close(max(drained_by - clock.monotonic(), FAREWELL))

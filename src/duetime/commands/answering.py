@@ -87,7 +87,7 @@ class Answering:
     def _hear(self, prefix: Prefix, verb: str, endpoint: Endpoint, message: Message) -> None:
         if verb in READS and not message.reply:
             return  # nobody would hear the answer
-        if not self._admission.lets_in(1, len(message.data)):
+        if not self._admission.lets_in(1, _weight(message)):
             refusal = Unavailable("too many requests are under way; nothing was written, try again")
             self._tell(endpoint, message.reply, failure(refusal, NOBODY), 0.0)
             return
@@ -101,7 +101,7 @@ class Answering:
             tenant = prefix.tenant_of(message.subject)
             answer = await self._desk.answer(verb, tenant, message)
         finally:
-            self._admission.leave(1, len(message.data))
+            self._admission.leave(1, _weight(message))
         took = self._clock.monotonic() - began_at
         to = message.reply
         del message  # it may be large, and others wait too
@@ -133,6 +133,13 @@ class Answering:
             most = self._nats.max_payload
             text = f"the answer is larger than the {most} bytes that NATS takes; ask over HTTP"
             self._send(to, Reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, code=Code.TOO_LARGE))
+
+
+def _weight(message: Message) -> int:
+    """How many bytes are kept of a request while it is under way."""
+    return len(message.data) + sum(
+        len(name) + len(value) for name, value in message.headers.items()
+    )
 
 
 def _error_of(reply: Reply) -> str:

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Mapping
 
+MOST = 256  # headers of one message that are read
+MOST_BYTES = 64 * 1024  # of its block
+
 _VERSION = "NATS/1.0"
 _STATUS = re.compile(r"[0-9]{3}")
 
@@ -25,9 +28,10 @@ def read(block: bytes) -> tuple[dict[str, str], int | None]:
     """The headers of a block, the first of each name, and the status, if a server sent it.
 
     Whoever may publish writes such blocks, so nothing is expected of them: of one that is none,
-    nothing is read.
+    nothing is read, and of a very large one only the beginning.
     """
-    first, *lines = block.decode("utf-8", "replace").split("\r\n")
+    first, *lines = block[:MOST_BYTES].decode("utf-8", "replace").split("\r\n", MOST + 1)
+    del lines[MOST:]
     if not first.startswith(_VERSION):
         return {}, None
     headers: dict[str, str] = {}
