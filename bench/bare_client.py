@@ -90,7 +90,8 @@ class Own:
 CLIENTS: dict[str, Callable[[int], Client]] = {"pyreqwest": Library, "own": Own}
 
 
-def _fields(due: int) -> dict[str, str]:
+def fields_of(due: int) -> dict[str, str]:
+    """The headers of a callback that is due then."""
     url = f"http://127.0.0.1{PATH}"
     callback = HttpCallback(url=url, payload=Raw(BODY))
     id_ = ids.new_id(due, ids.spread_shard(256))
@@ -110,7 +111,7 @@ def _fields(due: int) -> dict[str, str]:
 
 async def burst(client: Client, dues: list[int], concurrency: int) -> None:
     """Send all at once, so many at a time."""
-    left = iter([_fields(due) for due in dues])
+    left = iter([fields_of(due) for due in dues])
 
     async def worker() -> None:
         for fields in left:
@@ -127,7 +128,7 @@ async def steady(client: Client, dues: list[int]) -> None:
             await asyncio.sleep(ahead)
         await client.send(fields)
 
-    await asyncio.gather(*(at(due, _fields(due)) for due in dues))
+    await asyncio.gather(*(at(due, fields_of(due)) for due in dues))
 
 
 async def main() -> None:

@@ -21,6 +21,12 @@ def soon(sink_port: int, delay_ms: int, number: int) -> bytes:
     return _body({"delay": f"{delay_ms}ms"}, sink_port, number)
 
 
+def message(topic: str, due_ms: int, number: int) -> bytes:
+    """The same over NATS."""
+    callback = {"type": "nats", "topic": topic, "payload": _payload(number)}
+    return msgspec.json.encode({"execute_at": to_rfc3339(due_ms), "callback": callback})
+
+
 def _body(when: dict[str, str], sink_port: int, number: int, path: str = "/hook") -> bytes:
     return msgspec.json.encode(
         {
@@ -28,10 +34,14 @@ def _body(when: dict[str, str], sink_port: int, number: int, path: str = "/hook"
             "callback": {
                 "type": "http",
                 "url": f"http://127.0.0.1:{sink_port}{path}",
-                "payload": {"order": f"A-{number:08d}", "customer": 4711, "action": "expire"},
+                "payload": _payload(number),
             },
         }
     )
+
+
+def _payload(number: int) -> dict[str, object]:
+    return {"order": f"A-{number:08d}", "customer": 4711, "action": "expire"}
 
 
 def create(body_: bytes) -> bytes:

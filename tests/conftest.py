@@ -5,13 +5,14 @@ import re
 import signal
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 
 import hypothesis
 import pytest
 
 from duetime.config.table import EVERY
-from tests.servers.desk import DESK, Offer
-from tests.servers.kinds import KINDS
+from tests.servers.desk import ASKED, DESK, Offer
+from tests.servers.kinds import DATABASES, KINDS
 
 pytest_plugins = ["tests.outputs", "tests.promise_marks", "tests.servers.fixtures"]
 
@@ -19,6 +20,7 @@ EMBEDDED = {
     "memory": "in-process reference",
     "sqlite": f"SQLite {sqlite3.sqlite_version}",
 }
+_STORES = {*EMBEDDED, *DATABASES}
 _OF_OURS = {*(setting.env for setting in EVERY), "DUETIME_URL", "DUETIME_TENANT"}
 
 # Where tests take longest. If one of them were the last to begin, the others would wait for it.
@@ -54,10 +56,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=long)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def _engines_of(reports: Iterable[pytest.TestReport]) -> Counter[str]:
+    """How many tests ran on each engine.
+
+    The suite of the stores has those as parameters. Of other servers, it is who asked for them.
+    """
     ran: Counter[str] = Counter()
-    for report in terminalreporter.stats.get("passed", []):
-        ran.update(_ENGINE.findall(report.nodeid))
+    for report in reports:
+        asked = {engine for what, engine in report.user_properties if what == ASKED}
+        ran.update({*_ENGINE.findall(report.nodeid), *(str(each) for each in asked - _STORES)})
+    return ran
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    ran = _engines_of(terminalreporter.stats.get("passed", []))
     if not ran:
         return
     terminalreporter.section("engines")
@@ -82,13 +94,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ):
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    ran = {
-        engine
-        for report in reporter.stats.get("passed", [])
-        for engine in _ENGINE.findall(report.nodeid)
-    }
+    ran = _engines_of(reporter.stats.get("passed", []))
     # `-m "not server"` leaves servers out on purpose; a whole run must have them all.
     needed = EMBEDDED.keys() if session.config.option.markexpr else {*EMBEDDED, *KINDS}
-    if missing := needed - ran:
+    if missing := needed - ran.keys():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.line(f"CI needs every engine; missing: {', '.join(sorted(missing))}", red=True)

@@ -16,7 +16,7 @@ from collections import deque
 from pathlib import Path
 from random import choices
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvloop
 
@@ -48,7 +48,7 @@ CHECKED: dict[str, object] = {
 class Kind(NamedTuple):
     """A way in which Duetime is set up."""
 
-    settings: dict[str, str]
+    settings: dict[str, Any]
     group: dict[str, object]
 
 

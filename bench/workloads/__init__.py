@@ -4,7 +4,18 @@ from collections.abc import Awaitable, Callable
 
 from bench.figure import Figure
 from bench.stage import Stage
-from bench.workloads import burst, creates, fired, hanging, harness, nodes, pending, steady
+from bench.workloads import (
+    burst,
+    creates,
+    fired,
+    hanging,
+    harness,
+    messages,
+    nodes,
+    outbox,
+    pending,
+    steady,
+)
 
 Workload = Callable[[Stage], Awaitable[list[Figure]]]
 
@@ -19,5 +30,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w5": (hanging.run, 3),
     "w6": (nodes.run, 3),
     "w7": (fired.run, 1),
+    "w8": (messages.run, 3),
+    "w9": (outbox.run, 3),
 }
 NEED_SHARING = {"w6"}  # those with several nodes on one database

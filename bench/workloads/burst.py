@@ -1,6 +1,8 @@
 """W2, the burst: timers that are all due at one instant."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from bench import meter, requests
 from bench.figure import Aim, Figure
@@ -22,10 +24,7 @@ async def run(stage: Stage) -> list[Figure]:
     count = stage.sizes.burst
     own = await _bare(stage, "own", count)
     before = await _bare(stage, "pyreqwest", count)
-    lead = 2_000 + count // 5  # milliseconds to create them in
-    while (burst := await fire(stage, count, lead)) is None:
-        lead *= 4
-    receipts, used = burst
+    receipts, used = await fired(stage, count)
     after = await _bare(stage, "pyreqwest", count)
     aim = stage.databases.aims.burst
     return [
@@ -63,22 +62,35 @@ async def run(stage: Stage) -> list[Figure]:
     ]
 
 
+async def fired(stage: Stage, count: int, **how: Any) -> tuple[Receipts, meter.Used]:
+    """What arrived and what it took, with as long to create them in as they need."""
+    lead = 2_000 + count // 5  # milliseconds
+    while (burst := await fire(stage, count, lead, **how)) is None:
+        lead *= 4
+    return burst
+
+
 async def fire(
     stage: Stage,
     count: int,
     lead: int,
     *,
     path: str = "/hook",
+    make: Callable[[int, int], bytes] | None = None,
     prepare: Callable[[Process], None] = lambda _server: None,
     **settings: str,
 ) -> tuple[Receipts, meter.Used] | None:
-    """What arrived and what it took; None if the burst came before all of it was created."""
+    """What arrived and what it took; None if the burst came before all of it was created.
+
+    ``make`` gives each timer by when it is due and its number; otherwise it calls the sink.
+    """
     await stage.sink.forget()
     async with stage.databases.fresh() as database:
         async with duetime(database, **settings) as server:
             prepare(server)
             due, port = requests.now_ms() + lead, stage.sink.port
-            bodies = [requests.body(port, due, number, path) for number in range(count)]
+            to_sink = partial(requests.body, port, path=path)
+            bodies = [(make or to_sink)(due, number) for number in range(count)]
             stage.progress.begin("w2 creating what is due at one instant", count)
             load = requests.batches(bodies, 1_000)
             (await flood(server.port, load, 2)).check(b"200", len(load))

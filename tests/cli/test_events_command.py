@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from duetime.events.types import TYPES
 from tests.fake_service import KEY, Pieces, refused
 from tests.waiting import PATIENCE
 
@@ -39,11 +40,29 @@ def test_one_to_a_line(call, service):
     assert ended.code == 0
     first, second = ended.out.splitlines()
     assert first == (
-        "2030-01-01T00:00:00Z      attempt_failed   g/k\ufffd[2J  attempt 2  HTTP 503  7 ms  "
+        "2030-01-01T00:00:00Z      attempt_failed   g/k\ufffd[2J  attempt 2  7 ms  "
         "HTTP 503\ufffd[2J"
     )
     assert second == "2030-01-01T00:00:00Z      created          g/k\ufffd[2J"
     assert service.requests[0].target == "/events?follow=false"
+
+
+def test_what_an_answer_was_is_said_once(call, service):
+    """The status stands alone where no sentence begins with it."""
+    service.answer = lambda _: stream(
+        said(type="completed", data={"status_code": 200, "latency_ms": 1}),
+        said(id="e2", data={"status_code": 200, "error": "the answer does not match"}),
+        END,
+    )
+    first, second = call("events").out.splitlines()
+    assert first.endswith("attempt 2  HTTP 200  1 ms")
+    assert second.endswith("attempt 2  HTTP 200  the answer does not match")
+
+
+def test_the_help_names_every_type(call):
+    """Nobody has to look them up."""
+    told = call("events", "--help").out
+    assert [type_ for type_ in TYPES if type_ not in told] == []
 
 
 def test_for_machines(call, service):

@@ -9,6 +9,7 @@ from nats.errors import NoRespondersError
 from tests.api.client import timer_body
 from tests.commands.callers import Served, content
 from tests.commands.conftest import Enqueue, Serve, stranger
+from tests.nats.conftest import heard_of, listening
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
 
@@ -107,6 +108,55 @@ authorization {
   ]
 }
 """
+
+
+# Duetime's own user may do everything.
+TRUSTED = """
+authorization {
+  users: [
+    { user: duetime, password: d }
+    { user: acme, password: a, permissions {
+        subscribe: [ "_INBOX.>" ]
+        publish: [ "duetime.acme.timers.*", "$SRV.>" ] } }
+  ]
+}
+"""
+
+
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "duetime.default.timers.cancel",
+        "duetime.events.default.g.created",
+        "other.place.timers.create",
+        "$JS.API.STREAM.PURGE.DUETIME_EVENTS",
+        "$SYS.REQ.SERVER.PING",
+    ],
+)
+async def test_answers_go_nowhere_else(
+    serve: Serve, own_server: OwnServer, stack: AsyncExitStack, reply: str
+):
+    """Who may not publish on a subject cannot have Duetime publish there, by asking for the answer
+    to come there.
+    """
+    server = own_server("nats", configuration=TRUSTED)
+    served = await serve(
+        trusts="subjects",
+        at=at(server, "duetime"),
+        prefix="duetime",
+        reserved=["duetime", "other.place"],
+    )
+    await served.api.make_key("acme")
+    acme = await stranger(stack, at(server, "acme"))
+    heard = await listening(await stranger(stack, at(server, "duetime")), reply)
+    for subject in ("duetime.acme.timers.create", "duetime.acme.timers.get", "$SRV.PING"):
+        await acme.publish(subject, content(timer_body()), reply=reply)
+    assert await asked(served, acme, "acme") == 201
+    await heard_of(served.client)
+    assert not heard
+    made = await served.api.call("GET", "/timers", headers={"X-Tenant-ID": "acme"})
+    assert len(made.data["timers"]) == 1
 
 
 @pytest.mark.promise("tenants-apart")

@@ -5,11 +5,16 @@ import asyncio
 import pytest
 
 from duetime.admission import Marks
+from duetime.api.envelope import Reply
+from duetime.commands.desk import Answer
+from duetime.commands.prefixes import prefixes
+from duetime.nats import Message
+from duetime.nats.service import Endpoint
 from duetime.stores.memory import MemoryStore
 from duetime.testing import FakeClock
 from tests.api.client import timer_body
 from tests.api.gated import GatedStore
-from tests.commands.callers import WITHIN
+from tests.commands.callers import WITHIN, Served
 from tests.commands.conftest import Serve
 from tests.waiting import until
 
@@ -68,3 +73,27 @@ async def test_whoever_asks_far_too_often_waits_alone(serve: Serve, clock: FakeC
     assert 429 in statuses
     assert (await served.ask("create", timer_body())).status == 201
     assert (await asked).status == 429
+
+
+@pytest.mark.promise("bounded-memory")
+async def test_an_answer_that_is_kept_back_keeps_nothing_else(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+):
+    """What was asked is let go of before: it may be large, and many may wait."""
+    freed = []
+
+    class Large(bytes):
+        def __del__(self) -> None:
+            freed.append(len(self))
+
+    async def slow_down(*_: object) -> Answer:
+        return Answer(Reply(429, "too many"), hold_for=3600.0)
+
+    monkeypatch.setattr(served.answering._desk, "answer", slow_down)
+    [prefix] = prefixes("a", ())
+    endpoint = Endpoint("get", "a.*.timers.get", {})
+    message = Message("a.b.timers.get", Large(b"12345"), "there")
+    served.answering._hear(prefix, "get", endpoint, message)
+    del message
+    await until(lambda: served.answering._held == 1, every=0.001)
+    assert freed == [5]

@@ -21,6 +21,16 @@ def test_one_prefix_for_all_tenants():
     assert prefix.tenant_of(f"eu.duetime.{token(odd)}.queue.create") == odd
 
 
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize("part", ["%61cme", "ac%6De", "acme%", "%2e", "%ff"])
+def test_a_tenant_has_one_subject(part: str):
+    """Another spelling of its name is none of its subjects: NATS may deny the one and not know the
+    other.
+    """
+    [prefix] = prefixes("duetime", ())
+    assert prefix.tenant_of(f"duetime.{part}.timers.create") == ""
+
+
 def test_a_prefix_for_each_tenant():
     """Settings name the tenant of each prefix, whatever its subjects look like."""
     found = prefixes("duetime", (("orders.timers", "acme"), ("x", "globex")))

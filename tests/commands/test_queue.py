@@ -287,6 +287,35 @@ async def test_subjects_of_tenants(enqueue: Enqueue):
     assert len(await changed.timers()) == 1
 
 
+@pytest.mark.promise("tenants-apart")
+async def test_subjects_that_another_node_knows(enqueue: Enqueue, caplog):
+    """While nodes with another NATS_TENANTS are about, a create on a subject that only they know is
+    left to them: it is never taken for somebody else's.
+    """
+    own, other = own_name(), own_name()
+    before = await enqueue(trusts="subjects", tenants=((own, "acme"),))
+    await before.api.make_key("acme")
+    await take_only(before, f"{own}.queue.*", f"{other}.queue.*")
+    after = await enqueue(
+        before.api.store,
+        trusts="subjects",
+        tenants=((own, "acme"), (other, "default")),
+        names=(before.prefix, before.stream),
+    )
+    await after.put(timer_body(), key=None, prefix=other)
+    await before.queue.step()
+    answer = await before.api.call("GET", "/timers", headers={"X-Tenant-ID": "acme"})
+    assert answer.data["timers"] == []
+    assert f"{other}.queue.create is no subject of any tenant here" in caplog.text
+
+    async def is_taken() -> bool:
+        await after.queue.step()
+        return not await after.left()
+
+    await eventually(is_taken, "it to be taken")
+    assert len(await after.timers()) == 1
+
+
 async def test_a_stream_that_does_not_take_what_it_should(enqueue: Enqueue, caplog):
     """Subjects that a stream of somebody else leaves out are told in the log."""
     queued = await enqueue()

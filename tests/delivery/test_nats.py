@@ -49,9 +49,30 @@ def topic() -> str:
     return own_name()
 
 
-@pytest.fixture
-async def make_sender() -> AsyncIterator[Callable[..., Any]]:
-    """Makes senders, each with a connection of its own."""
+class Posted:
+    """A parcel that somebody waits for."""
+
+    def __init__(self, timer: Timer, is_mine: Callable[[], bool]) -> None:
+        self.timer = timer
+        self.is_mine = is_mine
+        self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def ended(self, outcome: Outcome) -> None:
+        self.outcome.set_result(outcome)
+
+
+class PostingSender(NatsSender):
+    """Sends by posting."""
+
+    async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
+        parcel = Posted(timer, is_mine)
+        self.post(parcel)
+        return await parcel.outcome
+
+
+@pytest.fixture(params=[NatsSender, PostingSender])
+async def make_sender(request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
+    """Makes senders, each with a connection of its own; all that one sends may be posted too."""
     made: list[Connection] = []
 
     async def make(url: str, *, secrets: tuple[bytes, ...] = (), **options: Any) -> NatsSender:
@@ -60,7 +81,8 @@ async def make_sender() -> AsyncIterator[Callable[..., Any]]:
         await connection.connect()
         if secrets:
             options["terms"] = the_same_for_all(Terms(secrets=secrets))
-        return NatsSender(connection, SystemClock(), **options)
+        sender: NatsSender = request.param(connection, SystemClock(), **options)
+        return sender
 
     yield make
     for connection in made:
@@ -189,6 +211,29 @@ async def test_what_is_not_a_nats_callback(sender: NatsSender):
     assert sender.problem(HttpCallback(url="http://a.example/")) == "callback.type: must be nats"
     outcome = await sender.send(make_timer("http://a.example/"), mine)
     assert (outcome.kind, outcome.retryable) == (Kind.NATS, False)
+
+
+async def test_those_that_are_posted_together_share_a_flush(
+    sender: NatsSender, stranger: Stranger, url: str, topic: str, monkeypatch: pytest.MonkeyPatch
+):
+    """It leaves behind the last of them, and tells all of them that they have arrived."""
+    heard = await listening(await stranger(url), topic)
+    flush, flushes = sender._nats.flush, []
+
+    async def counted(within: float) -> frozenset[str]:
+        flushes.append(within)
+        return await flush(within)
+
+    monkeypatch.setattr(sender._nats, "flush", counted)
+    parcels = [Posted(nats_timer(topic, payload=Raw(b"%d" % n)), mine) for n in range(500)]
+    parcels[7].is_mine = lambda: False
+    for parcel in parcels:
+        sender.post(parcel)
+    kinds = [(await parcel.outcome).kind for parcel in parcels]
+    assert kinds == [Kind.OK] * 7 + [Kind.UNSENT] + [Kind.OK] * 492
+    assert len(flushes) == 1
+    await heard.are(499)
+    assert heard.data == [b"%d" % n for n in range(500) if n != 7]
 
 
 # JetStream ----------------------------------------------------------------------------------------

@@ -35,10 +35,17 @@ class DeafStore(FlakyStore):
 class Node:
     """One node, whose parts a test moves by hand."""
 
-    def __init__(self, store: Any, clock: FakeClock, name: str = "node-1", **options: Any) -> None:
+    def __init__(
+        self,
+        store: Any,
+        clock: FakeClock,
+        name: str = "node-1",
+        sender: RecordingSender | None = None,
+        **options: Any,
+    ) -> None:
         self.store = store
         self.clock = clock
-        self.sender = RecordingSender()
+        self.sender = sender or RecordingSender()
         options = {"claim_for": CLAIM_FOR, **options}
         self.rules = Rules(store, clock)
         self.meter = Meter(self.rules, store, clock)

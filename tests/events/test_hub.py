@@ -450,17 +450,25 @@ async def test_a_store_that_fails_while_somebody_catches_up(house: House):
     assert await house.heard(reader, 3) == written
 
 
-async def test_a_feed_that_cannot_be_begun(house: House):
-    """Whoever comes then is told to try again, and takes no place."""
+async def test_a_feed_that_cannot_be_begun(house: House, caplog):
+    """Whoever comes then is told where to look, and takes no place; the log says why, once."""
 
     class Broken:
         async def tail(self, *_):
             raise NatsUnavailable("as told")
 
-    house.hub.feed = Broken()
-    with pytest.raises(Unavailable, match="cannot be read just now"):
-        await house.hub.listen(MINE, None)
+    whole, house.hub.feed = house.hub.feed, Broken()
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="cannot be read just now; the log of the node says"):
+            await house.hub.listen(MINE, None)
     assert not house.hub._readers
+    assert caplog.text.count("events cannot be read: as told") == 1
+    house.hub.feed = whole
+    await (await house.hub.listen(MINE, None)).close()
+    house.hub.feed = Broken()
+    with pytest.raises(Unavailable):
+        await house.hub.listen(MINE, FIRST)
+    assert caplog.text.count("events cannot be read: as told") == 2
 
 
 async def test_a_node_that_stops(house: House):

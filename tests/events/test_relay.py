@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from nats.js import api
 
 from duetime import ids, model
-from duetime.errors import StoreUnavailable
+from duetime.errors import NoResponders, StoreUnavailable
 from duetime.events import relay as relays
 from duetime.events import round as rounds
 from duetime.events.relay import FIRST_PAUSE, LONGEST_PAUSE, Relay
@@ -64,6 +64,50 @@ async def test_the_stream_is_made(post):
     assert info.config.duplicate_window == 120
     assert info.config.max_age == 0
     assert info.state.messages == 8
+
+
+async def test_the_stream_is_there_before_the_first_event(post):
+    """So that whoever wants to read it finds it as soon as a node runs."""
+    assert await post.relay.step() == 1.0
+    assert (await post.theirs.stream_info(post.stream.name)).state.messages == 0
+    await post.relay.step()
+    assert post.tap.made == 1
+
+
+async def test_what_is_wrong_with_the_stream_is_told_before_the_first_event(post, caplog):
+    """Once; and once that it is mended, though nothing has happened meanwhile."""
+    caplog.set_level(logging.INFO)
+    make = post.tap.make
+
+    async def fail():
+        raise NoResponders("nobody answered")
+
+    post.tap.make = fail
+    assert await post.relay.step() == FIRST_PAUSE
+    post.clock.advance(100)
+    await post.relay.step()
+    post.tap.make = make
+    post.clock.advance(1_000)
+    await post.relay.step()
+    assert [record.getMessage() for record in caplog.records] == [
+        "events cannot be published: nobody answered; they wait, and nothing is lost",
+        "events can be published again after 1.1 s; none has waited",
+    ]
+    assert not post.relay.is_failing
+
+
+async def test_a_stream_that_nobody_needed_is_not_missed_at_the_end(post, caplog):
+    """A node that stops without an event to publish has nothing to complain of."""
+
+    async def fail():
+        raise NoResponders("nobody answered")
+
+    post.tap.make = fail
+    await post.relay.step()
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    await post.relay.finish(1.0)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(("max_age", "seconds", "window"), [(None, 0, 120), (60_000, 60, 60)])
@@ -366,6 +410,27 @@ async def test_batches_are_bounded(post, monkeypatch):
     assert check_published(await post.read(), written) == 0
 
 
+@pytest.mark.parametrize(
+    ("took", "meanwhile", "pause"), [(60, {1}, 0.06), (9_000, {1}, relays.BREATH), (60, (), 0)]
+)
+async def test_a_node_that_goes_on_writing_has_half_of_the_time(
+    post, monkeypatch, took, meanwhile, pause
+):
+    """A relay that works off a backlog rests as long as each batch took, and not much longer."""
+    monkeypatch.setattr(relays, "BATCH", 2)
+    relay = Relay(post.outbox, post.tap, post.clock, tenure=post.office)
+    await live(post.outbox, 2)
+    publish = post.tap.publish
+
+    async def slowly(events):
+        post.clock.advance(took)
+        relay.heed(meanwhile)
+        return await publish(events)
+
+    post.tap.publish = slowly
+    assert await relay.step() == pytest.approx(pause)
+
+
 async def test_an_engine_that_is_late_goes_first(post, monkeypatch):
     """There is a breath between batches, but never more than one."""
     monkeypatch.setattr(relays, "BATCH", 2)
@@ -395,8 +460,10 @@ async def test_the_end_does_not_wait_for_a_server_that_is_away(post, caplog):
     await live(post.outbox)
     post.tap.failing = "before"
     await post.relay.finish(5)
+    await post.relay.finish(5)
     assert len(await waiting(post.outbox)) == 4
-    assert "not all events were published before the end: as told; they wait" in caplog.text
+    said = "not all events were published before the end: as told; they wait"
+    assert caplog.text.count(said) == 1
 
 
 async def test_what_is_written_here_wakes_the_relay_once(post):

@@ -6,6 +6,7 @@ import pytest
 
 from duetime.errors import MessageTooLarge, NatsUnavailable, NoResponders
 from duetime.nats import headers
+from duetime.nats.connection import Connection
 from tests.nats.conftest import Connected, Heard, Stranger, heard_of, listening
 from tests.servers.fixtures import OwnServer
 
@@ -164,21 +165,73 @@ async def test_many_share_one_answer(url: str, subject: str, connected: Connecte
     assert done[1:] == [frozenset()] * 9
 
 
-async def test_subjects_that_are_not_permitted_are_told(
-    own_server: OwnServer, connected: Connected
-):
-    """By the flush that covers them, and by no other."""
+@pytest.fixture
+async def confined(own_server: OwnServer, connected: Connected) -> Connection:
+    """A connection that may not publish below one subject."""
     server = own_server(
         "nats",
         configuration='authorization { users: [ { user: "a", password: "b", '
         'permissions: { publish: { deny: "closed.>" } } } ] }',
     )
-    ours = await connected(f"nats://a:b@127.0.0.1:{server.port}")
-    ours.publish("open", b"")
-    ours.publish("closed.door", b"")
-    assert await ours.flush(WITHIN) == {"closed.door"}
-    ours.publish("open", b"")
-    assert await ours.flush(WITHIN) == frozenset()
+    return await connected(f"nats://a:b@127.0.0.1:{server.port}")
+
+
+async def test_subjects_that_are_not_permitted_are_told(confined: Connection):
+    """By the flush that covers them, and by no other."""
+    confined.publish("open", b"")
+    confined.publish("closed.door", b"")
+    assert await confined.flush(WITHIN) == {"closed.door"}
+    confined.publish("open", b"")
+    assert await confined.flush(WITHIN) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        'closed."door"',
+        "closed.d\\oor",
+        "closed.'door'",
+        "closed.Tür🚪",
+        "closed.\u0378x\U000e0100",
+        'closed.\\"' + '"' * 240,
+        "closed.%d",
+    ],
+)
+async def test_however_they_are_spelled(confined: Connection, subject: str):
+    """The server quotes them when it complains."""
+    confined.publish(subject, b"")
+    assert await confined.flush(WITHIN) == {subject}
+
+
+async def test_those_who_publish_much_at_once_are_told_too(confined: Connection):
+    """Also if so much leaves in one turn that it is written in parts."""
+    large = bytes(1024 * 1024 - 1024)
+    confined.publish("open", large)
+    first = asyncio.ensure_future(confined.flush(WITHIN))
+    await asyncio.sleep(0)  # it waits for the end of this turn
+    confined.publish("open", large)
+    others = [asyncio.ensure_future(confined.flush(WITHIN))]
+
+    async def publish(subject: str) -> frozenset[str]:
+        confined.publish(subject, large)
+        return await confined.flush(WITHIN)
+
+    subjects = ["open", "closed.1", "open", "closed.2", "open"]
+    answers = await asyncio.gather(*map(publish, subjects))
+    for subject, refused in zip(subjects, answers, strict=True):
+        assert (subject in refused) == subject.startswith("closed")
+    await asyncio.gather(first, *others)
+
+
+async def test_complaints_do_not_fill_the_log(
+    confined: Connection, caplog: pytest.LogCaptureFixture
+):
+    """Each is told once, and of many different ones only the first."""
+    for number in range(1000):
+        confined.publish(f"closed.{number % 500}", b"")
+    assert len(await confined.flush(WITHIN)) == 500
+    told = [record.message for record in caplog.records if "complains" in record.message]
+    assert 1 < len(told) == len(set(told)) < 50
 
 
 async def test_what_was_published_leaves_before_it_is_closed(

@@ -79,7 +79,7 @@ async def test_credentials_file(own_server: OwnServer, connected: Connected, tmp
         ("nothing", r"NATS_CREDS: .* has no user's JWT or no seed"),
         (
             BROKEN,
-            r"the seed of the nkey for NATS must be that of a user: SU\.\.\.",
+            r"NATS_CREDS: .*/user\.creds: the seed of the nkey must be that of a user: SU\.\.\.",
         ),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_seed_must_be_a_users(tmp_path: Path, kind: int):
     """That of an account or an operator can do too much to be used here."""
     place = tmp_path / "seed"
     place.write_text(nkeys.new(kind).seed)
-    with pytest.raises(ConfigurationError, match="must be that of a user"):
+    with pytest.raises(ConfigurationError, match=r"^NATS_NKEY_SEED: .*must be that of a user"):
         Credentials(nkey_seed=str(place)).check()
 
 
@@ -159,6 +159,7 @@ async def test_a_client_certificate_is_shown(
         (("/nowhere", "", ""), "NATS_TLS_CA: /nowhere cannot be used"),
         (("", "/nowhere", "/nowhere"), "NATS_TLS_CERT and NATS_TLS_KEY cannot be used"),
         (("", "", "/nowhere"), "NATS_TLS_CERT: is not set, but NATS_TLS_KEY is"),
+        (("", "/dev/null", ""), "NATS_TLS_CERT: /dev/null has no certificate with its key; .*_KEY"),
     ],
 )
 def test_tls_files_that_cannot_be_used(files: tuple[str, str, str], problem: str):

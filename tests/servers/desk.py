@@ -18,6 +18,7 @@ from tests.servers.server import Server
 from tests.servers.unavailable import Unavailable
 
 DESK = "duetime-desk"  # its name among the plugins of pytest
+ASKED = "server"  # the property of a test that names a server which it asked for
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers.cassandra import cassandra_5
 from tests.servers.cassandra_ring import CassandraRing
-from tests.servers.desk import DESK, Desk, desk_at
+from tests.servers.desk import ASKED, DESK, Desk, desk_at
 from tests.servers.kinds import DATABASES, KINDS, Kind
 from tests.servers.mongodb import mongodb_6
 from tests.servers.mongodb_set import MongodbSet
@@ -88,6 +88,25 @@ def _params(item: pytest.Item) -> list[object]:
     return [] if callspec is None else list(callspec.params.values())
 
 
+# The test that runs, which notes whom it asks for: not every server is a parameter of its tests.
+_running: list[pytest.Item] = []
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    _running.append(item)
+    try:
+        return (yield)
+    finally:
+        _running.pop()
+
+
+def _note(engine: str) -> None:
+    noted = _running[-1].user_properties
+    if (ASKED, engine) not in noted:
+        noted.append((ASKED, engine))
+
+
 @_fixture(scope="session")
 def server_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """The URL of the run's server of a kind, such as "postgres-18".
@@ -104,6 +123,7 @@ def server_url(request: pytest.FixtureRequest) -> Callable[[str], str]:
             pytest.fail(f"{engine}: {offer.failure}")
         if offer.reason:
             _leave_out(engine, offer.reason)
+        _note(engine)
         return offer.url
 
     return url
@@ -134,6 +154,7 @@ def own_server() -> Iterator[OwnServer]:
             with _leaving_out(engine):
                 server = KINDS[engine].start(**options)
             stack.callback(server.close)
+            _note(engine)
             return server
 
         yield start

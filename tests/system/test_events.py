@@ -75,8 +75,10 @@ async def stored(folder: Path) -> tuple[list[Timer], list[Event]]:
         await store.close()
 
 
-def check(found: list[Read], timers: list[Timer]) -> None:
-    """Of each timer that there is, every version was told, once and in order."""
+async def check(folder: Path, found: list[Read]) -> None:
+    """Of each timer that there is, every version was told, once and in order; no event waits."""
+    timers, waiting = await stored(folder)
+    assert waiting == []
     assert not [id_ for id_, count in Counter(each.id for each in found).items() if count > 1]
     told: dict[str, list[tuple[str, int]]] = {}
     for each in found:
@@ -112,9 +114,7 @@ async def test_a_node_that_is_killed_again_and_again(tmp_path, url, stranger, su
         finally:
             await nodes.end()
     client = await stranger(url)
-    timers, waiting = await stored(tmp_path)
-    assert waiting == []
-    check(await read_stream(client, subject), timers)
+    await check(tmp_path, await read_stream(client, subject))
     await client.jetstream().delete_stream(subject)
 
 
@@ -139,9 +139,7 @@ async def test_two_nodes_and_a_server_that_comes_and_goes(
         finally:
             await nodes.end()
     client = await stranger(own.url())
-    timers, waiting = await stored(tmp_path)
-    assert waiting == []
-    check(await read_stream(client, "DUETIME_EVENTS"), timers)
+    await check(tmp_path, await read_stream(client, "DUETIME_EVENTS"))
 
 
 async def test_a_clean_stop_leaves_an_empty_outbox(tmp_path, url, stranger, subject):  # noqa: F811
@@ -156,9 +154,7 @@ async def test_a_clean_stop_leaves_an_empty_outbox(tmp_path, url, stranger, subj
         finally:
             await nodes.end()
     client = await stranger(url)
-    timers, waiting = await stored(tmp_path)
-    assert waiting == []
-    check(await read_stream(client, subject), timers)
+    await check(tmp_path, await read_stream(client, subject))
     await client.jetstream().delete_stream(subject)
 
 

@@ -195,6 +195,7 @@ async def test_without_a_server_it_does_not_start(tmp_path: Path, workers: str):
     assert process.returncode == 2
     expected = f"NATS_URL: no NATS server can be reached (nats://127.0.0.1:{port}: Connection refus"
     assert expected in said.decode()
+    assert "see to it that one runs there" in said.decode()
     assert "marked-password" not in said.decode()
 
 
@@ -283,3 +284,18 @@ async def test_no_callback_is_lost_in_a_storm(server: NatsServer, service: Servi
     assert sorted(seen) == sorted(made)
     assert (await client.jetstream().stream_info("ORDERS")).state.messages == len(made)
     await client.close()
+
+
+async def test_a_server_that_hangs_does_not_hold_up_a_stop(server: NatsServer, tmp_path: Path):
+    """A node that is asked to stop does not wait for NATS longer than for its callbacks."""
+    settings = {"NATS_URL": server.url(), "OUTBOX": "on", "DRAIN_TIMEOUT": "1s"}
+    async with running_service(tmp_path, **settings) as service:
+        server.pause()
+        # By the time that it is due, its first events are on their way, and go nowhere.
+        made = await service.call("POST", "/timers", {**timer("a"), "delay": "1s"})
+        await is_now(service, made.data["id"], "executing")
+        assert await service.stop() == 0
+    server.resume()
+    log = service.log.read_text()
+    assert "events cannot be published: the connection to the NATS server was lost" in log
+    assert "nobody answered" not in log  # whoever waited did not wait to their end

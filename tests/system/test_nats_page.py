@@ -14,7 +14,11 @@ from textwrap import indent
 import nats
 import pytest
 
+from duetime.delivery.headers import of_message
 from duetime.events.types import TYPES
+from duetime.nats import headers
+from duetime.timer import NatsCallback
+from tests.factories import NOW, make_spec, make_timer
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
 from tests.system.service import API_KEY, ServiceProcess, running_service
@@ -120,6 +124,16 @@ async def subscribed(client: nats.NATS, subject: str) -> None:
             await replies.next_msg(timeout=0.05)
         except nats.errors.TimeoutError:
             return  # nobody said that nobody listens
+
+
+def test_it_names_the_headers_as_they_are_spelled():
+    """To NATS and its clients, names that differ by case are different."""
+    timer, secret = make_timer(spec=make_spec(signatures=("webhook", "timer"))), b"s" * 24
+    callback = NatsCallback(topic="a", jetstream=True)
+    sent, _ = headers.read(of_message(timer, callback, NOW, [secret]))
+    [rows] = re.findall(r"^\| header \| \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+    told = re.findall(r"`([\w-]+)`", "\n".join(row.split(" | ")[0] for row in rows.splitlines()))
+    assert sorted(told) == sorted(sent)
 
 
 def test_it_tells_of_every_type_of_event():

@@ -131,6 +131,31 @@ def test_names_that_nats_would_not_take_are_refused(name, value):
     assert repr(value) in message
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["NATS_TOKEN", "NATS_CREDS", "NATS_NKEY_SEED", "NATS_TLS_CA", "NATS_TLS_CERT", "NATS_TLS_KEY"],
+)
+def test_what_is_for_a_server_wants_one(name):
+    """Whoever has something to show to NATS has forgotten to say to whom."""
+    message = problems(**{name: "hunter2"})
+    assert message == f"{name}: needs NATS_URL, the servers that it is for"
+
+
+def test_a_stream_of_commands_wants_somebody_who_may_command():
+    """But whose subjects are whose can be told to nodes that take none: no timer may use them."""
+    env = {"NATS_URL": "nats://a", "NATS_TENANTS": "a=acme"}
+    assert load_settings({}, env).nats_tenants == (("a", "acme"),)
+    message = problems(**env, COMMANDS_STREAM="X")
+    assert message == "COMMANDS_STREAM: needs NATS_COMMANDS, which says who may command"
+
+
+def test_events_and_commands_have_a_stream_each():
+    """One that has done with a command forgets it; events stay."""
+    env = {"NATS_URL": "nats://a", "NATS_COMMANDS": "keys", "COMMANDS_STREAM": "DUETIME_EVENTS"}
+    expected = "COMMANDS_STREAM: must be another stream than EVENTS_STREAM, not 'DUETIME_EVENTS'"
+    assert problems(**env) == expected
+
+
 def test_a_subject_has_one_tenant():
     """Two tenants on one subject are refused."""
     assert "NATS_TENANTS: has the same subject twice" in problems(NATS_TENANTS="a=x,a=y")

@@ -1,5 +1,6 @@
 """The commands over NATS that a node's settings ask for."""
 
+from duetime.cli.messaging import own_subjects
 from duetime.clock import Clock
 from duetime.commands.answering import Answering
 from duetime.commands.desk import Desk
@@ -42,4 +43,5 @@ def commands_of(
         for number in range(1, HANDS + 1):
             chores.add_chore(f"commands {number}", queue.step)
     name = settings.nats_prefix.replace(".", "-")
-    return Answering(nats, desk, clock, name=name, prefixes=subjects)
+    reserved = own_subjects(settings)
+    return Answering(nats, desk, clock, name=name, prefixes=subjects, reserved=reserved)

@@ -13,6 +13,7 @@ from duetime.cli.show_events import event_line
 from duetime.client import Client, ClientError
 from duetime.client.event_types import EventFilters
 from duetime.clock import SystemClock
+from duetime.events.types import TYPES
 
 
 def add_to(commands: Commands) -> None:
@@ -42,7 +43,9 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("which")
     group.add_argument("--group")
-    group.add_argument("--type", action="append", help="such as created or failed; may be repeated")
+    group.add_argument(
+        "--type", action="append", help=f"one of {', '.join(TYPES)}; may be repeated"
+    )
     group.add_argument("--timer", metavar="ID", help="of one timer")
     group.add_argument("--tag", action="append", help="of timers with all of these")
 

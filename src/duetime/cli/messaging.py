@@ -28,7 +28,10 @@ async def connected(
     try:
         await connection.connect(CONNECTED_WITHIN, insists=insists)
     except NatsUnavailable as error:
-        raise ConfigurationError(f"NATS_URL: {error}") from None
+        raise ConfigurationError(
+            f"NATS_URL: {error}; see to it that one runs there and lets us in, or correct NATS_URL "
+            "(or NATS_HOST) and what else there is of NATS_*"
+        ) from None
     try:
         yield connection
     finally:

@@ -45,6 +45,7 @@ from duetime.events.store_feed import StoreFeed
 from duetime.layout import Layout, agree_on_shards
 from duetime.moving.journal import check_no_move
 from duetime.moving.threshold import join_unless_moving
+from duetime.nats import Nats
 from duetime.nats.jetstream import JetStream
 from duetime.service import Service
 from duetime.stores import Store
@@ -53,6 +54,8 @@ from duetime.tenancy.rules import Rules
 from duetime.tenancy.terms import GroupTerms
 from duetime.tenancy.wallet import Wallet
 from duetime.vault import Vault, parse_key
+
+FAREWELL = 0.2  # seconds that NATS has for the last messages, if all others are used up
 
 log = logging.getLogger("duetime")
 
@@ -150,7 +153,9 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
         if dev:
             await stack.enter_async_context(_dev_receiver(settings))
         commands = None if nats is None else commands_of(settings, nats, service, engine, clock)
-        return await _serve(server, listener, engine, settings, worker, commands=commands)
+        return await _serve(
+            server, listener, engine, settings, worker, commands=commands, nats=nats, clock=clock
+        )
 
 
 async def _serve(
@@ -161,6 +166,8 @@ async def _serve(
     worker: Worker | None,
     *,
     commands: Answering | None,
+    nats: Nats | None,
+    clock: Clock,
 ) -> int:
     stop = worker.told_to_stop() if worker else _stop_on_signals()
     working = asyncio.create_task(engine.run(), name="engine")
@@ -186,8 +193,12 @@ async def _serve(
     log.info("stopping: no new requests; callbacks under way are finished")
     server.should_exit = True
     drain_for = settings.drain_timeout / 1000
+    drained_by = clock.monotonic() + drain_for
     answered = () if commands is None else (commands.stop(drain_for),)
     await asyncio.gather(serving, engine.stop(drain_for), *answered)
+    if nats is not None:
+        # What is left waits for a server that does not answer, and would wait for longer than we.
+        await nats.close(max(drained_by - clock.monotonic(), FAREWELL))
     await working
     log.info("stopped; timers that are due later stay in the database")
     return 0 if is_clean else 1

@@ -32,7 +32,7 @@ def empty_outbox(
         clock,
         tenure=engine.tenure,
         poll_every=settings.poll_interval / 1000,
-        lag=engine.lag,
+        lag=lambda: engine.status().behind_ms,  # in queues too
     )
     relay.wake = engine.add_chore("outbox", relay.step, relay.finish)
     store.on_events = relay.heed

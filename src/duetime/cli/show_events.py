@@ -42,8 +42,9 @@ def _details(event: Event, now: Millis) -> list[str]:
         details.append(f"attempt {event.get('attempt', '-')}")
     if "change" in data:
         details.append(str(data["change"]))
-    if "status_code" in data:
-        details.append(f"HTTP {data['status_code']}")
+    status = f"HTTP {data['status_code']}" if "status_code" in data else ""
+    if status and not str(data.get("error")).startswith(status):
+        details.append(status)
     if "latency_ms" in data:
         details.append(f"{data['latency_ms']} ms")
     if data.get("error"):

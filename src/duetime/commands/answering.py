@@ -43,6 +43,7 @@ class Answering:
         *,
         name: str,
         prefixes: Iterable[Prefix],
+        reserved: Iterable[str] = (),
         marks: Marks = MARKS,
     ) -> None:
         self._nats = nats
@@ -51,7 +52,12 @@ class Answering:
         self._prefixes = list(prefixes)
         self._admission = Admission("too many requests are under way", clock, marks)
         self._service = MicroService(
-            nats, clock, name=name, version=__version__, description=DESCRIPTION
+            nats,
+            clock,
+            name=name,
+            version=__version__,
+            description=DESCRIPTION,
+            reserved=reserved,
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._held = 0
@@ -83,7 +89,7 @@ class Answering:
             return  # nobody would hear the answer
         if not self._admission.lets_in(1, len(message.data)):
             refusal = Unavailable("too many requests are under way; nothing was written, try again")
-            self._tell(endpoint, message, failure(refusal, NOBODY), 0.0)
+            self._tell(endpoint, message.reply, failure(refusal, NOBODY), 0.0)
             return
         task = asyncio.create_task(self._work(prefix, verb, endpoint, message))
         self._tasks.add(task)
@@ -97,9 +103,11 @@ class Answering:
         finally:
             self._admission.leave(1, len(message.data))
         took = self._clock.monotonic() - began_at
+        to = message.reply
+        del message  # it may be large, and others wait too
         if answer.hold_for:
             await self._hold(answer)
-        self._tell(endpoint, message, answer.reply, took)
+        self._tell(endpoint, to, answer.reply, took)
 
     async def _hold(self, answer: Answer) -> None:
         if self._held < MOST_HELD:
@@ -109,12 +117,12 @@ class Answering:
             finally:
                 self._held -= 1
 
-    def _tell(self, endpoint: Endpoint, message: Message, reply: Reply, took: float) -> None:
-        endpoint.count(took, reply.message if reply.status >= LEAST_FAILURE else "")
-        if not message.reply:
+    def _tell(self, endpoint: Endpoint, to: str, reply: Reply, took: float) -> None:
+        endpoint.count(took, _error_of(reply))
+        if not to:
             return
         try:
-            self._send(message.reply, reply)
+            self._send(to, reply)
         except NatsError as error:
             log.debug("an answer could not be sent: %s", error)
 
@@ -125,3 +133,10 @@ class Answering:
             most = self._nats.max_payload
             text = f"the answer is larger than the {most} bytes that NATS takes; ask over HTTP"
             self._send(to, Reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, code=Code.TOO_LARGE))
+
+
+def _error_of(reply: Reply) -> str:
+    """What stats say of an answer: whoever may ask for them need not be who was answered."""
+    if reply.status < LEAST_FAILURE:
+        return ""
+    return f"{reply.status} {HTTPStatus(reply.status).phrase}"

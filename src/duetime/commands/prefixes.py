@@ -18,10 +18,10 @@ class Prefix(NamedTuple):
         return self.pattern.removesuffix(".*").replace(".", "-")
 
     def tenant_of(self, subject: str) -> str:
-        """Whose a subject is that begins so and has two parts more."""
+        """Whose a subject is that begins so and has two parts more; nobody has no name."""
         if self.tenant is not None:
             return self.tenant
-        return untoken(subject.rsplit(".", 3)[1])
+        return untoken(subject.rsplit(".", 3)[1]) or ""
 
 
 def prefixes(prefix: str, tenants: Iterable[tuple[str, str]]) -> list[Prefix]:

@@ -65,6 +65,7 @@ class Queue:
         self._when_stored = when_stored  # called before a create is acknowledged
         self._is_ready = False
         self._is_failing = False
+        self._has_left = False
 
     async def step(self) -> float:
         """Take what is there; the answer is how many seconds later to look again."""
@@ -144,6 +145,9 @@ class Queue:
         """Create one, and say what became of it; the answer is how long to rest after that."""
         message = pulled.message
         prefix = self._prefix_of(message.subject)
+        if prefix is None:
+            self._leave(pulled)
+            return 0.0
         answer = await self._desk.answer(
             "create",
             prefix.tenant_of(message.subject),
@@ -173,9 +177,21 @@ class Queue:
         else:
             pulled.term(reply.message)
 
-    def _prefix_of(self, subject: str) -> Prefix:
-        own = self._prefixes.get(subject.rsplit(".", 2)[0])
-        return next(iter(self._prefixes.values())) if own is None else own
+    def _prefix_of(self, subject: str) -> Prefix | None:
+        before = subject.rsplit(".", 2)[0]
+        of_all = f"{before.rpartition('.')[0]}.*"
+        return self._prefixes.get(before) or self._prefixes.get(of_all)
+
+    def _leave(self, pulled: Pulled) -> None:
+        """Leave one to nodes whose NATS_TENANTS is another: they have had it brought to all."""
+        if not self._has_left:
+            self._has_left = True
+            log.warning(
+                "%s is no subject of any tenant here; it is left to other nodes",
+                pulled.message.subject,
+            )
+        with suppress(NatsError):
+            pulled.nak(FIRST_PAUSE)
 
     def _key_of(self, pulled: Pulled) -> str:
         """What makes one timer of a create that comes twice, if it has no key of its own."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from duetime.config.dotenv import DotEnv, read_dotenv
-from duetime.config.nats import nats_from_parts
+from duetime.config.nats import contradictions_of_nats, nats_from_parts
 from duetime.config.pg import database_from_pg
 from duetime.config.settings import Settings
 from duetime.config.source import Source
@@ -50,11 +50,7 @@ def _contradictions(values: Mapping[str, Any]) -> list[str]:
     problems = []
     if values["max_batch_bytes"] < values["max_body_bytes"]:
         problems.append("MAX_BATCH_BYTES: must be at least MAX_BODY_BYTES; raise the one, or lower")
-    if values["nats_commands"] != "off" and not values["nats_url"]:
-        problems.append("NATS_COMMANDS: needs NATS_URL, the servers that commands come from")
-    if values["commands_stream"] and values["nats_commands"] == "off":
-        problems.append("COMMANDS_STREAM: needs NATS_COMMANDS, which says who may command")
-    return problems
+    return problems + contradictions_of_nats(values)
 
 
 def _gather(

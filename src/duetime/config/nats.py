@@ -1,9 +1,20 @@
-"""The NATS_* variables of a single server: where NATS_URL is not set, they make one."""
+"""The NATS_* variables: those of a single server make a NATS_URL, and none stands for nothing."""
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from duetime.config.source import Source
 from duetime.config.table import NATS_TABLE
+
+_FOR_SERVERS = (
+    "NATS_TOKEN",
+    "NATS_CREDS",
+    "NATS_NKEY_SEED",
+    "NATS_TLS_CA",
+    "NATS_TLS_CERT",
+    "NATS_TLS_KEY",
+)
 
 
 def nats_from_parts(written: dict[str, Source], problems: list[str]) -> None:
@@ -34,3 +45,21 @@ def nats_from_parts(written: dict[str, Source], problems: list[str]) -> None:
     who = f"{user}:{password}@" if user else ""
     url = f"nats://{who}{parts['NATS_HOST']}:{parts['NATS_PORT']}"
     written["NATS_URL"] = Source(url, "NATS_*")
+
+
+def contradictions_of_nats(values: Mapping[str, Any]) -> list[str]:
+    """What is wrong with settings that are right each by itself: whoever sets one means it."""
+    problems = []
+    if not values["nats_url"]:
+        idle = [name for name in _FOR_SERVERS if values[name.lower()]]
+        problems += [f"{name}: needs NATS_URL, the servers that it is for" for name in idle]
+        if values["nats_commands"] != "off":
+            problems.append("NATS_COMMANDS: needs NATS_URL, the servers that commands come from")
+    stream = values["commands_stream"]
+    if stream and values["nats_commands"] == "off":
+        problems.append("COMMANDS_STREAM: needs NATS_COMMANDS, which says who may command")
+    if stream and stream == values["events_stream"]:
+        problems.append(
+            f"COMMANDS_STREAM: must be another stream than EVENTS_STREAM, not {stream!r}"
+        )
+    return problems

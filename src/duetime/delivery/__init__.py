@@ -1,7 +1,7 @@
 """The delivery contract: a sender turns a claimed timer into an outcome, never an exception."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from duetime.timer import Callback, Outcome, Timer
 
@@ -24,3 +24,35 @@ class Sender(Protocol):
 
     async def close(self) -> None:
         """Let go of every connection. Idempotent."""
+
+
+class Parcel(Protocol):
+    """A claimed timer that is given away to be sent."""
+
+    @property
+    def timer(self) -> Timer:
+        """As it is stored, executing."""
+
+    def is_mine(self) -> bool:
+        """Tell whether the claim still holds: asked as in ``Sender.send``."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """Tell what came of it. Only the first time counts."""
+
+
+@runtime_checkable
+class Post(Protocol):
+    """What a sender is as well if many callbacks share one round trip.
+
+    To wait for each of them in a task of its own would cost more than to send them.
+    """
+
+    def posts(self, callback: Callback) -> bool:
+        """Tell whether callbacks of this kind are posted; to one receiver, all or none are."""
+
+    def post(self, parcel: Parcel) -> None:
+        """Begin an attempt, and return at once. Never raises; ``ended`` is called in the end."""
+
+
+class PostingSender(Sender, Post, Protocol):
+    """A sender that posts."""

@@ -1,18 +1,21 @@
 """The NATS sender publishes one message per attempt, and waits until the server has it.
 
-Core messages are confirmed by a flush, which all that leave in one turn of the event loop share.
+Core messages are confirmed by a flush, which all that leave in one turn of the event loop share:
+those that are posted wait for it together, in one task.
 Those for JetStream are confirmed by their stream, and carry the id of their occurrence, so that
 the stream drops a repeated attempt. What cannot leave at once is a failed attempt: nothing waits
 here for a server to come back, since its timer may be canceled by then.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from duetime.clock import Clock
-from duetime.delivery import headers, outcomes
+from duetime.delivery import Parcel, headers, outcomes
 from duetime.delivery.terms import TermsOf, no_terms
 from duetime.errors import (
     JetStreamError,
@@ -60,6 +63,9 @@ class NatsSender:
         self._reserved = tuple(reserved)
         self._jetstream = JetStream(nats, clock)
         self._legal: set[str] = set()  # subjects
+        self._posted: list[Parcel] = []  # in this turn of the event loop
+        self._is_confirming = False  # at the end of it
+        self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def problem(self, callback: Callback) -> str | None:
@@ -75,6 +81,36 @@ class NatsSender:
         return TARGET
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
+        return await self._send(timer, is_mine)
+
+    def posts(self, _callback: Callback) -> bool:
+        return True
+
+    def post(self, parcel: Parcel) -> None:
+        timer = parcel.timer
+        callback = timer.spec.callback
+        if isinstance(callback, HttpCallback) or callback.jetstream:
+            self._start(self._send_alone(parcel))
+            return
+        if not self._is_confirming:
+            self._is_confirming = True
+            self._start(self._confirm())
+        try:
+            outcome = self._publish(timer, callback, parcel.is_mine)
+        except NatsError as error:
+            outcome = self._failed(callback, error)
+        except Exception as error:  # noqa: BLE001 - whatever happens, an attempt has an outcome
+            outcome = self._unforeseen(timer, callback, error)
+        if outcome is None:
+            self._posted.append(parcel)
+        else:
+            parcel.ended(outcome)
+
+    async def close(self) -> None:
+        """Send nothing more. The connection is not closed: others speak over it too."""
+        self._closed = True
+
+    async def _send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         callback = timer.spec.callback
         started = self._clock.monotonic()
         if self._closed:
@@ -89,18 +125,43 @@ class NatsSender:
             outcome = self._unforeseen(timer, callback, error)
         if outcome.kind is Kind.UNSENT:
             return outcome
-        latency = round(1000 * (self._clock.monotonic() - started))
+        latency = self._since(started)
         if outcome.kind is Kind.OK:
             return Outcome(kind=Kind.OK, latency_ms=latency)
         return replace(outcome, latency_ms=latency)
 
-    async def close(self) -> None:
-        """Send nothing more. The connection is not closed: others speak over it too."""
-        self._closed = True
-
     async def _attempt(
         self, timer: Timer, callback: NatsCallback, is_mine: Callable[[], bool]
     ) -> Outcome:
+        if callback.jetstream:
+            message = self._message(timer, callback)
+            if isinstance(message, Outcome):
+                return message
+            if self._closed or not is_mine():
+                return _UNSENT
+            await self._jetstream.publish(message, _WITHIN)
+            return _SENT
+        if (outcome := self._publish(timer, callback, is_mine)) is not None:
+            return outcome
+        refused = await self._nats.flush(_WITHIN)
+        if refused and subject_of(callback) in refused:
+            raise NotPermitted(subject_of(callback))
+        return _SENT
+
+    def _publish(
+        self, timer: Timer, callback: NatsCallback, is_mine: Callable[[], bool]
+    ) -> Outcome | None:
+        """Put a message on its way; None if it is, and only a flush tells what comes of it."""
+        message = self._message(timer, callback)
+        if isinstance(message, Outcome):
+            return message
+        if self._closed or not is_mine():
+            return _UNSENT
+        self._nats.publish(message.subject, message.data, headers=message.headers)
+        return None
+
+    def _message(self, timer: Timer, callback: NatsCallback) -> Outgoing | Outcome:
+        """What is to be sent, or why it cannot be."""
         subject = subject_of(callback)
         if subject not in self._legal and (problem := self._problem_of_subject(callback)):
             return Outcome(kind=Kind.NATS, error=f"cannot send: {problem}")
@@ -108,16 +169,44 @@ class NatsSender:
         if terms.unsignable is not None and timer.spec.signatures:
             return outcomes.not_signed(terms.unsignable)
         block = headers.of_message(timer, callback, self._clock.now(), terms.secrets)
-        content = bytes(headers.body(callback))
-        if self._closed or not is_mine():
-            return _UNSENT
-        if callback.jetstream:
-            await self._jetstream.publish(Outgoing(subject, content, block), _WITHIN)
-            return _SENT
-        self._nats.publish(subject, content, headers=block)
-        if subject in await self._nats.flush(_WITHIN):
-            raise NotPermitted(subject)
-        return _SENT
+        return Outgoing(subject, bytes(headers.body(callback)), block)
+
+    async def _confirm(self) -> None:
+        """Tell all that were posted in one turn of the loop what came of them."""
+        started = self._clock.monotonic()
+        posted, self._posted, self._is_confirming = self._posted, [], False
+        if not posted:
+            return
+        try:
+            refused = await self._nats.flush(_WITHIN)
+        except NatsError as error:
+            latency = self._since(started)
+            for parcel in posted:
+                callback = cast("NatsCallback", parcel.timer.spec.callback)
+                parcel.ended(replace(self._failed(callback, error), latency_ms=latency))
+            return
+        sent = Outcome(kind=Kind.OK, latency_ms=self._since(started))
+        for parcel in posted:
+            parcel.ended(sent if not refused else self._answered(parcel, refused, sent))
+
+    def _answered(self, parcel: Parcel, refused: frozenset[str], sent: Outcome) -> Outcome:
+        callback = cast("NatsCallback", parcel.timer.spec.callback)
+        subject = subject_of(callback)
+        if subject not in refused:
+            return sent
+        failed = self._failed(callback, NotPermitted(subject))
+        return replace(failed, latency_ms=sent.latency_ms)
+
+    async def _send_alone(self, parcel: Parcel) -> None:
+        parcel.ended(await self._send(parcel.timer, parcel.is_mine))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _since(self, started: float) -> int:
+        return round(1000 * (self._clock.monotonic() - started))
 
     def _failed(self, callback: NatsCallback, error: NatsError) -> Outcome:
         subject = subject_of(callback)
@@ -157,11 +246,10 @@ class NatsSender:
         return problem
 
     def _problem_of_owner(self, subject: str) -> str | None:
-        below = f"{subject}."
-        if below.startswith(_NATS_OWN):
+        if f"{subject}.".startswith(_NATS_OWN):
             return "callback.topic: must not begin with $ or _INBOX: these subjects are NATS's own"
         for own in self._reserved:
-            if below.startswith(f"{own}."):
+            if subjects.is_below(subject, (own,)):
                 return f"callback.topic: must not begin with {own}: these subjects are Duetime's"
         return None
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from duetime.delivery import Sender
+from duetime.delivery import Parcel, PostingSender, Sender
 from duetime.timer import Callback, NatsCallback, Outcome, Timer
 
 
 class RoutingSender:
-    """Two senders that are one."""
+    """Two senders that are one; what goes over NATS is posted."""
 
-    def __init__(self, http: Sender, nats: Sender) -> None:
+    def __init__(self, http: Sender, nats: PostingSender) -> None:
         self._http = http
         self._nats = nats
 
@@ -21,6 +21,12 @@ class RoutingSender:
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         return await self._of(timer.spec.callback).send(timer, is_mine)
+
+    def posts(self, callback: Callback) -> bool:
+        return isinstance(callback, NatsCallback)
+
+    def post(self, parcel: Parcel) -> None:
+        self._nats.post(parcel)
 
     async def close(self) -> None:
         await self._nats.close()

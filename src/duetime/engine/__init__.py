@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from duetime.clock import Clock, Millis, sleep
-from duetime.delivery import Sender
+from duetime.delivery import Post, Sender
 from duetime.engine.agenda import Agenda
 from duetime.engine.breaker import Breakers
 from duetime.engine.bulletin import Bulletin
@@ -48,6 +48,9 @@ Ending: TypeAlias = Callable[[float], Awaitable[None]]  # within so many seconds
 # A part whose next pass is overdue for so long, in seconds, is not alive: it hangs in a call. One
 # whose call fails is alive, for it tries again.
 STALLED = 15.0
+
+# Seconds for what is left of chores at the very end, if all that there was are used up.
+LAST_CHORES = 0.5
 
 
 class Engine:
@@ -100,6 +103,7 @@ class Engine:
             on_room=self._reading.wake,
             on_free_place=self._dispatching.wake,
             gates=gates,
+            is_posted=lambda timer: isinstance(sender, Post) and sender.posts(timer.spec.callback),
         )
         self.bulletin = Bulletin(gates, self.targets)
         throttles.waiting = self.targets.waiting_by_limit
@@ -130,6 +134,7 @@ class Engine:
             members=self.members,
             on_written=self._on_written,
             wake=self._committing.wake,
+            is_behind=lambda: self.dispatcher.is_behind,
         )
         self.departures = Departures(
             clock,
@@ -283,6 +288,7 @@ class Engine:
         ``run`` returns once this is done. To ``leave_no_trace`` is what remains, when nothing else
         of this node works on the store any more.
         """
+        drained_by = self._clock.monotonic() + drain_for
         for loop in (self._cleaning, self._inheriting, *self._chores):
             loop.stop()
         drain_for -= await self._finish_chores(drain_for)
@@ -307,7 +313,8 @@ class Engine:
         await self.herald.tell_the_rest()
         with suppress(StoreError):
             if was_alone and self._endings and await self.members.is_nobody_there():
-                await self._finish_chores(drain_for)
+                left = max(drained_by - self._clock.monotonic(), LAST_CHORES)
+                await self._finish_chores(min(drain_for, 4 * left))
 
     async def _finish_chores(self, drain_for: float) -> float:
         """Do what remains of chores that must not be left to others; answers how long that took."""

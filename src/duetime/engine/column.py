@@ -84,8 +84,9 @@ class Column:
         heapq.heappush(heap.entries, entry)
         if heap.entries[0] is entry:
             heapq.heappush(self._heads, (wake_at, timer.tenant))
-        heap.weight += timer.weight
-        self.weight += timer.weight
+        weight = timer.weight
+        heap.weight += weight
+        self.weight += weight
         self._count += 1
 
     def take(self, now: Millis, limit: int) -> list[Timer]:
@@ -158,8 +159,9 @@ class Column:
 
     def _pop(self, tenant: str, heap: _Heap) -> Timer:
         timer = heapq.heappop(heap.entries)[2]
-        heap.weight -= timer.weight
-        self.weight -= timer.weight
+        weight = timer.weight
+        heap.weight -= weight
+        self.weight -= weight
         self._count -= 1
         if not heap.entries:
             del self._heaps[tenant]

@@ -23,8 +23,15 @@ log = logging.getLogger("duetime.engine")
 # How long, in seconds, the first outcome of a batch waits for more to share its write.
 GATHER_FOR = 0.02
 
-LARGEST = 500  # outcomes in one write, as many as the dispatcher claims in one
-ENOUGH = LARGEST // 2  # outcomes that wait for no more
+LARGEST = 1_000  # outcomes in one write, as many as the dispatcher claims in one
+ENOUGH = 250  # outcomes that wait for no more
+
+# While others are due and late, good outcomes wait longer, so that the next claim need not wait for
+# their write: so many seconds, or until there are so many of them, or so heavy ones. If the node
+# dies meanwhile, so many callbacks are repeated.
+GATHER_BEHIND_FOR = 0.25
+ENOUGH_BEHIND = 5_000
+HEAVY = 64 * 1024 * 1024
 
 # How long, in seconds, a node that is stopping waits for a store that is failing, before each of
 # the last tries. What is not handed back then comes late: its claim must run out first.
@@ -43,6 +50,7 @@ class Committer:
         members: Members,
         on_written: Callable[[Timer], None],
         wake: Callable[[], None],
+        is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -50,11 +58,14 @@ class Committer:
         self._members = members
         self._on_written = on_written
         self._wake = wake
+        self._is_behind = is_behind  # there are timers that could be claimed at once
         self._look_every = claim_for / 8000  # seconds, for claims that must be renewed
         self._claims: dict[str, Claim] = {}
         self._ended: deque[Claim] = deque()
+        self._ended_weight = 0
+        self._is_patient = True  # all that have ended did so well: none waits to be tried again
         self._doubtful: list[Claim] = []  # a write of theirs failed: it may have landed
-        self._renew_at = self._write_at = clock.monotonic()
+        self._renew_at = self._ended_since = clock.monotonic()
 
     def hold(self, claim: Claim) -> None:
         """Take charge of a claim."""
@@ -71,8 +82,11 @@ class Committer:
         """Note down how an attempt ended, to be written in the next pass."""
         claim.outcome = outcome
         self._ended.append(claim)
+        self._ended_weight += claim.timer.spec.weight
+        if not outcome.ok:
+            self._is_patient = False
         if len(self._ended) == 1:
-            self._write_at = self._clock.monotonic() + GATHER_FOR
+            self._ended_since = self._clock.monotonic()
             self._wake()
         elif len(self._ended) == ENOUGH:
             self._wake()
@@ -88,9 +102,14 @@ class Committer:
 
         Nobody waits for this write, and a fuller batch costs hardly more than a small one.
         """
-        if not self._ended or len(self._ended) >= ENOUGH:
+        if not self._ended:
             return 0
-        return self._write_at - self._clock.monotonic()
+        now, since = self._clock.monotonic(), self._ended_since
+        if self._is_patient and self._ended_weight < HEAVY and self._is_behind():
+            longest = min(GATHER_BEHIND_FOR, self._look_every)
+            is_enough = len(self._ended) >= ENOUGH_BEHIND or now >= since + longest
+            return 0 if is_enough else GATHER_FOR
+        return 0 if len(self._ended) >= ENOUGH else since + GATHER_FOR - now
 
     async def step(self) -> float:
         """Write a batch of outcomes and renewals."""
@@ -98,6 +117,10 @@ class Committer:
             await self._look_again()
         now = self._clock.now()
         ended = [self._ended.popleft() for _ in range(min(len(self._ended), LARGEST))]
+        self._ended_weight -= sum([claim.timer.spec.weight for claim in ended])
+        if len(self._ended) < LARGEST:  # these have come while others were written
+            self._ended_since = self._clock.monotonic()
+        self._is_patient = self._is_patient or not self._ended
         ended = [claim for claim in ended if self._claims.get(claim.timer.id) is claim]
         finishing = [(claim, self._finishing(claim, now)) for claim in ended]
         renewing = [
@@ -136,6 +159,7 @@ class Committer:
         except Exception:  # whatever it was, the write may have landed
             self._doubtful += [claim for claim, _ in asked]
             self._ended.extendleft(claim for claim, _ in reversed(finishing))
+            self._ended_weight += sum([claim.timer.spec.weight for claim, _ in finishing])
             raise
         answers = iter(won)  # to those that finish first, then to the others
         for (claim, change), is_ours in zip(finishing, answers, strict=False):

@@ -9,11 +9,12 @@ import logging
 from collections import deque
 
 from duetime.clock import Clock
-from duetime.delivery import Sender
+from duetime.delivery import Post, Sender
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
 from duetime.engine.gates import Gates
 from duetime.engine.holds import Holds
+from duetime.engine.parcels import Parcels
 from duetime.engine.targets import Targets
 from duetime.timer import Kind, Outcome
 
@@ -33,7 +34,8 @@ class Departures:
     """Delivers claims, to each receiver as many at once as it has places.
 
     Each place of a receiver is a task that delivers one claim after the other, as long as there
-    are some: a task for each would cost more than all that the engine does for a timer.
+    are some: a task for each would cost more than all that the engine does for a timer. What is
+    posted needs none, and leaves at once.
     """
 
     def __init__(
@@ -55,10 +57,18 @@ class Departures:
         self._tasks: set[asyncio.Task[None]] = set()
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
+        self._parcels: Parcels | None = None
+        if isinstance(sender, Post):
+            self._parcels = Parcels(
+                sender, may_be_sent=self._may_be_sent, on_end=self._end, lost=_STOPPED
+            )
 
     def depart(self, name: str, claim: Claim) -> None:
         """Deliver a claim as soon as its receiver has a place free."""
         self._committer.hold(claim)
+        if self._parcels is not None and self._parcels.takes(claim.timer):
+            self._parcels.send(name, claim)
+            return
         ready = self._ready.get(name)
         if ready is None:
             ready = self._ready[name] = deque()
@@ -87,17 +97,25 @@ class Departures:
     async def finish(self, seconds: float) -> None:
         """Wait for the callbacks under way; what has not ended after so long is given up."""
         tasks = list(self._tasks)
-        if not tasks:
+        count = len(tasks) + (0 if self._parcels is None else len(self._parcels))
+        if not count:
             return
-        log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, len(tasks))
+        log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, count)
         all_ended = asyncio.Event()
-        waiting = asyncio.ensure_future(asyncio.wait(tasks))
+        waiting = asyncio.ensure_future(self._all_end(tasks))
         waiting.add_done_callback(lambda _: all_ended.set())
         if not await self._clock.wait(all_ended, seconds):
-            given_up = [task for task in tasks if task.cancel()]
-            log.info("stopping: handing back %d callbacks", len(given_up))
+            given_up = len([task for task in tasks if task.cancel()])
+            given_up += 0 if self._parcels is None else self._parcels.give_up()
+            log.info("stopping: handing back %d callbacks", given_up)
             await self._clock.wait(all_ended, LAST_CHANCE)
         waiting.cancel()
+
+    async def _all_end(self, tasks: list[asyncio.Task[None]]) -> None:
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._parcels is not None:
+            await self._parcels.all_ended()
 
     def _start(self, name: str) -> None:
         # It is given its first claim at once: what a place was found for is not taken back.
@@ -137,10 +155,13 @@ class Departures:
                     lambda: self._may_be_sent(name, claim),
                 )
         finally:
-            self._committer.end(claim, outcome)
-            if self._gates.ended(name, claim.timer.id, outcome):
-                self._targets.begin_anew(name)
-            self._targets.end(name, claim.timer, outcome.kind)
+            self._end(name, claim, outcome)
+
+    def _end(self, name: str, claim: Claim, outcome: Outcome) -> None:
+        self._committer.end(claim, outcome)
+        if self._gates.ended(name, claim.timer.id, outcome):
+            self._targets.begin_anew(name)
+        self._targets.end(name, claim.timer, outcome.kind)
 
     def _may_be_sent(self, name: str, claim: Claim) -> bool:
         if self._holds.is_held(claim.timer) or not self._gates.may_send(name, claim.timer.id):

@@ -17,6 +17,7 @@ from duetime.engine.departures import Departures
 from duetime.engine.gates import Gates
 from duetime.engine.holds import Holds
 from duetime.engine.members import Members
+from duetime.engine.stride import FIRST, Stride
 from duetime.engine.targets import Targets
 from duetime.failures import Failures
 from duetime.stores import Change, Store
@@ -26,8 +27,8 @@ from duetime.timer import Kind, Outcome, Status, Timer
 # The wall clock may be set: never sleep longer than this on what it said.
 LONGEST_SLEEP = 1.0
 
-LARGEST = 500  # timers claimed in one write
-FEWEST = 100  # timers taken off the agenda in a pass, however many are claimed that waited already
+MOST = 500  # timers taken off the agenda in a pass, or as many as are claimed in one write
+FEWEST = 100  # likewise, however many are claimed that waited already
 
 
 class Dispatcher:
@@ -65,6 +66,7 @@ class Dispatcher:
         self._gates = gates
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
+        self._stride = Stride()
 
     async def step(self) -> float:
         """Claim a batch of what is due, and start sending what was won."""
@@ -77,12 +79,12 @@ class Dispatcher:
         for name in self._gates.opened():
             self._targets.begin_anew(name)
         self._targets.recall_late(now)
-        room = min(self._targets.free, LARGEST)
-        begun = self._targets.next_waiting(room)
+        most = self._stride.most
+        begun = self._targets.next_waiting(most)
         held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        for timer in self._agenda.take(now, max(LARGEST - len(begun), FEWEST)):
+        for timer in self._agenda.take(now, max(max(MOST, most) - len(begun), FEWEST)):
             if timer.status is Status.FAILED:
                 self._failures.add(timer)
                 continue
@@ -94,7 +96,7 @@ class Dispatcher:
                 held.append(_handing_back(timer, now))  # as it waits, it can be canceled again
                 continue
             is_over = timer.spec.deadline is not None and _is_over(timer, now)
-            may_start = len(begun) < LARGEST
+            may_start = len(begun) < most
             if self._targets.begin(name, timer, may_start=may_start, at_once=is_over):
                 begun.append((name, timer))
         if begun or held:
@@ -114,7 +116,8 @@ class Dispatcher:
     async def _claim(
         self, begun: list[tuple[str, Timer]], now: Millis, held: Sequence[Change] = ()
     ) -> None:
-        holds_until, lease = self._clock.monotonic() + self._claim_for / 1000, self._members.lease
+        began_at, lease = self._clock.monotonic(), self._members.lease
+        holds_until = began_at + self._claim_for / 1000
         changes = [self._starting(timer, now) for _, timer in begun]
         claims = [
             Claim(timer=change.new, holds_until=holds_until, lease=lease) for change in changes
@@ -123,6 +126,7 @@ class Dispatcher:
         try:
             # What is held needs no further look: if that fails, it is still due, and found again.
             won = await self._store.apply([*changes, *held])
+            self._stride.learn(len(changes), self._clock.monotonic() - began_at)
         except Exception:  # whatever it was, the write may have landed
             for (name, _), claim in zip(begun, claims, strict=True):
                 self._doubt(name, claim)
@@ -158,6 +162,14 @@ class Dispatcher:
         if other is not None:
             self._targets.leave(other[0], other[1].timer)
         self._doubtful[claim.timer.id] = (name, claim)
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether timers are due that could be claimed at once, or many that just are."""
+        if self._targets.has_serveable() or len(self._claiming) >= FIRST:
+            return True
+        next_at = self._agenda.next_at()
+        return next_at is not None and next_at <= self._clock.now()
 
     def is_in_hand(self, id_: str, version: int) -> bool:
         """Tell whether a timer is past the agenda here, so that it need not be read again.

@@ -13,17 +13,23 @@ class Target:
         "ahead",
         "answers",
         "blocked",
+        "is_posted",
         "lanes",
         "looked_at",
+        "most",
         "name",
         "places",
         "throttle",
         "under_way",
     )
 
-    def __init__(self, name: str, places: int, throttle: Throttle | None) -> None:
+    def __init__(
+        self, name: str, places: int, throttle: Throttle | None, *, most: int, is_posted: bool
+    ) -> None:
         self.name = name
         self.places = places  # that it has earned
+        self.most = most  # that it can earn
+        self.is_posted = is_posted  # nobody waits for its answers one by one
         self.under_way = 0  # claimed, or being claimed
         self.answers = 0  # since the last time that some were claimed
         self.ahead = 0  # how many may be claimed beyond the places that it has

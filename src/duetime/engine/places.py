@@ -7,6 +7,9 @@ hang to fill a node, and one that recovers is back to its limit in moments.
 A receiver that takes callbacks quickly may have some claimed ahead: twice as many as it has
 answered since the last ones were claimed, but for the first. They are claimed by the dozen then,
 not one by one.
+
+A receiver whose callbacks are posted (``delivery/__init__.py`` ``Post``) answers for hundreds of
+them at once, after a moment. It need not earn its places, and each is a part of one only.
 """
 
 from duetime.engine.gates import Gates
@@ -17,6 +20,8 @@ from duetime.timer import Kind, Timer
 
 # How many times the places of a receiver may be claimed ahead.
 MOST_AHEAD = 3
+
+POSTED_IN_ONE = 4  # callbacks that are posted and take one place of the node together
 
 FIRST_PLACES = 8  # so few that a node with 1000 holds a hundred receivers that hang
 LEAST_PLACES = 4  # one that times out keeps these, to earn more by answering
@@ -40,12 +45,20 @@ class Places:
         self._total = total
         self._throttles = throttles
         self._load = 0  # the weight of what is under way
+        self._posted = 0  # of what is under way
         self.under_way = 0
 
     @property
     def free(self) -> int:
         """How many more attempts this node may have under way."""
-        return 0 if self._load >= MOST_BYTES_UNDER_WAY else self._total - self.under_way
+        if self._load >= MOST_BYTES_UNDER_WAY:
+            return 0
+        shared = self._posted - self._posted // POSTED_IN_ONE
+        return self._total - self.under_way + shared
+
+    def most(self, *, is_posted: bool) -> int:
+        """How many places a receiver can earn."""
+        return self._total * POSTED_IN_ONE if is_posted else self._per_target
 
     def may_begin(self, lane: Lane) -> bool:
         """Tell whether one more of a lane may be under way, if it is its turn."""
@@ -80,7 +93,8 @@ class Places:
         if places is not None:  # what was claimed ahead would have to be handed back
             target.answers = target.ahead = 0
             return places
-        return min(target.places, max(self.free // 4, 1))
+        left = self.free * POSTED_IN_ONE if target.is_posted else self.free // 4
+        return min(target.places, max(left, 1))
 
     def is_shut(self, target: Target) -> bool:
         """Tell whether a receiver has no places at all: it is paused, or keeps failing."""
@@ -94,7 +108,7 @@ class Places:
     def look_ahead(self, target: Target) -> None:
         """Find out how many of a receiver's may be claimed ahead, by how quickly it answers."""
         is_roomy = self.free > self._total // 2  # none is claimed ahead at the cost of others
-        most = MOST_AHEAD * self._per_target if is_roomy else 0
+        most = MOST_AHEAD * self._per_target if is_roomy and not target.is_posted else 0
         target.ahead = max(min(2 * (target.answers - 1), most), 0)
         target.answers = 0
 
@@ -102,10 +116,10 @@ class Places:
         """Take note of how an attempt has ended."""
         if kind in _ANSWERS:
             target.answers += 1
-            target.places = min(target.places + 1, self._per_target)
+            target.places = min(target.places + 1, target.most)
         elif kind is Kind.TIMEOUT:
             target.answers = target.ahead = 0
-            target.places = max(target.places // 2, min(LEAST_PLACES, self._per_target))
+            target.places = max(target.places // 2, min(LEAST_PLACES, target.most))
 
     def occupy(self, lane: Lane, timer: Timer) -> None:
         """Take a place."""
@@ -115,6 +129,7 @@ class Places:
         group.under_way += 1
         tenant.under_way += 1
         self.under_way += 1
+        self._posted += target.is_posted
         self._load += timer.weight
         if lane.is_throttled:
             for each in (target, group, tenant):
@@ -131,6 +146,7 @@ class Places:
         group.under_way -= 1
         tenant.under_way -= 1
         self.under_way -= 1
+        self._posted -= target.is_posted
         self._load -= timer.weight
         if lane.is_throttled and not was_sent:
             for each in (target, group, tenant):

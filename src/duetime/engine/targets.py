@@ -43,8 +43,9 @@ class Targets:
         on_room: Callable[[], None] = lambda: None,
         on_free_place: Callable[[], None] = lambda: None,
         gates: Gates | None = None,
+        is_posted: Callable[[Timer], bool] = lambda _: False,
     ) -> None:
-        self._per_target = per_target
+        self._is_posted = is_posted
         self._throttles = throttles
         self._on_free_place = on_free_place  # called when somebody may be waiting for it
         self._targets: dict[str, Target] = {}
@@ -200,8 +201,7 @@ class Targets:
         """Make a lane for a timer, with whatever of its receiver and group is not known."""
         target = self._targets.get(name)
         if target is None:
-            places = min(self._remembered.pop(name, FIRST_PLACES), self._per_target)
-            target = self._targets[name] = Target(name, places, self._throttles.find(name))
+            target = self._targets[name] = self._meet(name, timer)
         tenant = self._tenants.get(timer.tenant)
         if tenant is None:
             throttle = self._throttles.find(timer.tenant)
@@ -214,6 +214,13 @@ class Targets:
         party.lanes += 1
         lane = target.lanes[timer.group] = Lane(target, party, tenant)
         return lane
+
+    def _meet(self, name: str, timer: Timer) -> Target:
+        is_posted = self._is_posted(timer)
+        most = self._places.most(is_posted=is_posted)
+        places = self._remembered.pop(name, most if is_posted else FIRST_PLACES)
+        throttle = self._throttles.find(name)
+        return Target(name, min(places, most), throttle, most=most, is_posted=is_posted)
 
     def _close(self, lane: Lane, group_name: str) -> None:
         """Forget a lane in which nothing is under way any more, or waits."""

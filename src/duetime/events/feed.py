@@ -7,9 +7,23 @@ They tell of events of all tenants, so nobody outside may read one.
 
 from typing import Literal, NamedTuple, Protocol
 
+import msgspec
+
 from duetime.errors import InvalidRequest
+from duetime.timer import Event
 
 FIRST = "first"  # in the place of a position: from the first event that is kept
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What filters ask of an event, as it is seen outside."""
+
+    id: str
+    type: str
+    tenant: str
+    group: str
+    timer: str
+    tags: tuple[str, ...] = ()
 
 
 class Told(NamedTuple):
@@ -24,6 +38,13 @@ class Told(NamedTuple):
     tags: tuple[str, ...]
     body: bytes
     is_late: bool = False  # it came when its place had been passed: the position is another's
+
+    @classmethod
+    def of(
+        cls, event: Event | Seen, position: str, body: bytes, *, is_late: bool = False
+    ) -> "Told":
+        about = event.id, event.type, event.tenant, event.group, event.timer, event.tags
+        return cls(position, *about, body, is_late)
 
 
 class Tail(Protocol):

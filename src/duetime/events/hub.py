@@ -45,6 +45,7 @@ class Hub:
         self._tail: Tail | None = None
         self._reading: asyncio.Task[None] | None = None
         self._handing_out = asyncio.Lock()
+        self._complaint = ""  # what was logged last of those who could not begin
 
     @property
     def is_closed(self) -> bool:
@@ -64,9 +65,17 @@ class Hub:
         except BaseException as error:
             await reader.close()
             if isinstance(error, NatsError | StoreUnavailable):
-                raise Unavailable("the events cannot be read just now, try again") from error
+                raise self.unreadable(error) from error
             raise
+        self._complaint = ""
         return reader
+
+    def unreadable(self, error: NatsError | StoreError) -> Unavailable:
+        """What to tell a reader when nothing can be read; the log has the reason, once."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            log.warning("events cannot be read: %s", error)
+        return Unavailable("the events cannot be read just now; the log of the node says why")
 
     async def ring_of(self, tenant: str) -> Ring:
         """The ring of a tenant, which has a reader more now, that must leave it."""

@@ -7,12 +7,12 @@ with its server or by a break of the connection, another one begins behind what 
 """
 
 from contextlib import suppress
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from duetime.errors import JetStreamError, NatsError, NatsUnavailable
-from duetime.events.feed import FIRST, Told, family_of, place_in, too_old
+from duetime.events.feed import FIRST, Seen, Told, family_of, place_in, too_old
 from duetime.events.stream import subject_of
 from duetime.nats.jetstream import NO_STREAM, JetStream, Pulled
 from duetime.nats.subjects import token
@@ -21,7 +21,6 @@ AT_ONCE = 500  # messages, and ...
 OWN_AT_ONCE = 200  # ... for one of the many who may read by themselves
 WAIT = 5.0  # seconds for something new
 _FORGOTTEN_AFTER = 60  # seconds that a server keeps a consumer that nobody asks
-_WITH_DOMAIN = 11  # parts that the subject for an acknowledgement has, or nine without one
 
 
 class JetStreamFeed:
@@ -117,15 +116,14 @@ class JetStreamTail:
             raise
         told: list[Told] = []
         for each in pulled:
-            count, pending = _counts(each)
-            if count != self._count + 1:  # what came between is lost, for it comes but once
+            if each.number != self._count + 1:  # what came between is lost, for it comes but once
                 self._consumer = None
                 if told:
                     break
                 raise NatsUnavailable("some events did not arrive, and are read again")
-            self._count = count
+            self._count = each.number
             self._sequence = each.sequence
-            self.is_level = not pending
+            self.is_level = not each.pending
             told += self._told(each)
         if not pulled:
             self.is_level = True
@@ -169,38 +167,10 @@ class JetStreamTail:
             return []
         if subject != subject_of(self._prefix, event.tenant, event.group, event.type):
             return []
-        if b"\n" in body or b"\r" in body:  # an end, where it is sent on
+        # An end of a line is the end of an event where it is sent on.
+        if b"\n" in body or b"\r" in body or not event.type.isidentifier():
             return []
-        return [
-            Told(
-                self.position,
-                event.id,
-                event.type,
-                event.tenant,
-                event.group,
-                event.timer,
-                event.tags,
-                body,
-            )
-        ]
+        return [Told.of(event, self.position, body)]
 
 
-class _Event(msgspec.Struct):
-    """What is asked of an event."""
-
-    id: str
-    type: Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")]
-    tenant: str
-    group: str
-    timer: str
-    tags: tuple[str, ...] = ()
-
-
-_read = msgspec.json.Decoder(_Event).decode
-
-
-def _counts(pulled: Pulled) -> tuple[int, int]:
-    """The number of a message among those of its consumer, and how many are still to come."""
-    parts = pulled.message.reply.split(".")
-    offset = 2 if len(parts) >= _WITH_DOMAIN else 0
-    return int(parts[6 + offset]), int(parts[8 + offset])
+_read = msgspec.json.Decoder(Seen).decode

@@ -157,9 +157,9 @@ class Reader:
         try:
             async with self._hub.turns:
                 events = await tail.read()
-        except (StoreError, NatsError):
+        except (StoreError, NatsError) as error:
             if self._ring is None:
-                raise Unavailable("the events cannot be read just now, try again") from None
+                raise self._hub.unreadable(error) from None
             await sleep(self._hub.clock, PAUSE)
             return []
         self._reach(tail.position)

@@ -34,7 +34,7 @@ DEEP_EVERY = 30.0  # seconds: so seldom a stream that refuses a whole batch is a
 # only now and then: for what a node has written whose clock is behind by more than that.
 SLACK: Millis = 120_000
 WHOLE_EVERY = 300.0  # seconds
-LATE: Millis = 500  # an engine that is later than this goes first ...
+LATE: Millis = 100  # an engine that is later than this goes first ...
 BREATH = 0.2  # ... but no batch waits longer for it, in seconds
 
 
@@ -101,6 +101,7 @@ class Relay:
         self._failures = 0
         self._since: float | None = None  # when it began to fail
         self._complaints: set[str] = set()  # what was logged of it
+        self._has_told_of_the_rest = False
         self.published = 0
 
     @property
@@ -124,7 +125,10 @@ class Relay:
         now = self._clock.monotonic()
         if now < self._rests_until:
             return self._rests_until - now
+        if self._round is None:
+            self._round_at = now
         try:
+            await self._make()  # also without an event: whoever wants to read finds the stream
             count = await self._relay()
         except Exception as error:
             self._look_at = 0.0  # whatever was written meanwhile
@@ -133,7 +137,11 @@ class Relay:
             raise
         if count >= BATCH:
             self._look_at = 0.0
-            return self._rest(BREATH) if self._lag() > LATE else 0
+            if self._lag() > LATE:
+                return self._rest(BREATH)
+            # While this node goes on writing, both have half of the time.
+            took = self._clock.monotonic() - now
+            return self._rest(min(took, BREATH)) if self._written else 0
         if count >= MANY:
             self._rest(REST)
         return max(self._look_at - self._clock.monotonic(), 0)
@@ -152,13 +160,16 @@ class Relay:
                     pass
         except (NatsError, StoreError, TimeoutError) as error:
             why = str(error) or "there was no time left"
+            if self._has_told_of_the_rest:  # a node that is alone tries twice
+                return
+            self._has_told_of_the_rest = True
             log.warning("not all events were published before the end: %s; they wait", why)
 
     async def _relay(self, *, whole: bool = False) -> int:
         """Publish the oldest events, or the next ones of a round; how many there were."""
         round_, self._round = self._round, None
         if round_ is None:
-            began_at, self._round_at = self._clock.now(), self._clock.monotonic()
+            began_at = self._clock.now()
             shards, events = await self._oldest(whole=whole)
             round_ = Round(shards, began_at)
         else:
@@ -170,6 +181,8 @@ class Relay:
         if round_.error is None:
             if events:
                 self._recovered(events[0])
+            elif self._own and self._is_made:
+                self._recovered(None)  # after a failure, all of them are looked at
             return len(events)
         if len(events) < BATCH or round_.is_full or not self._goes_on(round_):
             if round_.stored:
@@ -180,9 +193,7 @@ class Relay:
         return len(events)
 
     async def _publish(self, round_: Round, events: Sequence[Event]) -> None:
-        if not self._is_made:
-            await self._stream.make()
-            self._is_made = True
+        await self._make()
         self.before_publishing()
         stored, refused, lost = await self._in_waves(events)
         if stored:
@@ -210,6 +221,11 @@ class Relay:
             return False
         self._deep_at = now + DEEP_EVERY
         return True
+
+    async def _make(self) -> None:
+        if not self._is_made:
+            await self._stream.make()
+            self._is_made = True
 
     async def _oldest(self, *, whole: bool) -> tuple[Collection[int], list[Event]]:
         """The oldest events: of the shards in which some were just written, or of all."""
@@ -270,12 +286,17 @@ class Relay:
         self._failures = min(self._failures + 1, 10)
         return self._rest(min(pause, LONGEST_PAUSE))
 
-    def _recovered(self, oldest: Event) -> None:
+    def _recovered(self, oldest: Event | None) -> None:
         if self._since is not None:
-            log.info(
-                "events are published again after %.1f s; the oldest is of %.1f s ago",
-                self._clock.monotonic() - self._since,
-                (self._clock.now() - ids.time_of(oldest.id)) / 1000,
-            )
+            seconds = self._clock.monotonic() - self._since
+            if oldest is None:
+                log.info("events can be published again after %.1f s; none has waited", seconds)
+            else:
+                age = (self._clock.now() - ids.time_of(oldest.id)) / 1000
+                log.info(
+                    "events are published again after %.1f s; the oldest is of %.1f s ago",
+                    seconds,
+                    age,
+                )
             self._complaints.clear()
         self._since, self._failures = None, 0

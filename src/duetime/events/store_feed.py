@@ -157,17 +157,7 @@ class StoreTail:
             if not is_late:
                 self._reached = event.id
             if self._tenant in {None, event.tenant}:
-                yield Told(
-                    self.position,
-                    event.id,
-                    event.type,
-                    event.tenant,
-                    event.group,
-                    event.timer,
-                    event.tags,
-                    encode(event),
-                    is_late,
-                )
+                yield Told.of(event, self.position, encode(event), is_late=is_late)
         if len(self._told) > MOST_REMEMBERED:
             kept = sorted(self._told)[-MOST_REMEMBERED // 2 :]
             self._floor = ids.time_of(kept[0]) + 1

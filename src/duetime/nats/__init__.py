@@ -85,5 +85,8 @@ class Nats(Protocol):
     def when_lost(self, tell: Callable[[], None]) -> Ending:
         """Call this whenever the connection is lost: what was asked over it, nobody answers."""
 
-    async def close(self) -> None:
-        """Send what was published, and hang up. Idempotent."""
+    async def close(self, within: float = ...) -> None:
+        """Send what was published, if that takes no longer than so many seconds, and hang up.
+
+        Whoever still waits for an answer is told that the connection is lost. Idempotent.
+        """

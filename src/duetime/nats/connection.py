@@ -27,9 +27,10 @@ KEEPALIVE = 20.0  # seconds between two PINGs
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 PATIENCE = 5.0  # seconds that one server has to let us in
-_FLUSHED_WITHIN = 2.0  # seconds that the server has for the last of it, when it is closed
+FLUSHED_WITHIN = 2.0  # seconds that the server has for the last of it, when it is closed
 _STEADY = 5.0  # seconds after which a link counts as one that held
 _MOST_OTHERS = 64  # servers of a cluster that are remembered
+_MOST_TOLD = 20  # complaints of one server that are logged
 _NOBODY = 503
 
 _NO_HEADERS: dict[str, str] = {}
@@ -106,7 +107,7 @@ class Connection:
         self.inbox = f"_INBOX.{secrets.token_hex(11)}"  # below which answers come to us alone
         self._answers: dict[str, asyncio.Future[Message]] = {}
         self._last_answer = 0
-        self._told = ""  # the last complaint of a server that was logged
+        self._told: set[str] = set()  # the complaints of a server that were logged
         self._is_closing = False
 
     @property
@@ -194,7 +195,7 @@ class Connection:
         self._watchers[number] = tell
         return _Ending(lambda: self._forget_watcher(number))
 
-    async def close(self) -> None:
+    async def close(self, within: float = FLUSHED_WITHIN) -> None:
         self._is_closing = True
         if self._keeper is not None:
             self._keeper.cancel()
@@ -203,7 +204,7 @@ class Connection:
             self._keeper = None
         if self._link is not None:
             with suppress(NatsUnavailable):
-                await self.flush(_FLUSHED_WITHIN)
+                await self.flush(min(within, FLUSHED_WITHIN))
         if (link := self._link) is not None:
             link.close()
             await link.gone()
@@ -248,15 +249,16 @@ class Connection:
         self._others = server.others(link.info.connect_urls[:_MOST_OTHERS])
 
     def _failed(self, said: str) -> None:
-        if said != self._told:  # a subject that is refused is refused many times
-            self._told = said
+        # A subject that is refused is refused many times, and there may be many of them.
+        if said not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(said)
             log.warning("the NATS server complains: %s", said)
 
     def _lost(self, link: Link, why: str) -> None:
         if link is not self._link:
             return  # it never was ours
         self._link = None
-        self._told = ""
+        self._told.clear()
         self._ended.set()
         if not self._is_closing:
             log.warning(
@@ -325,7 +327,6 @@ class Connection:
                 server,
                 self._clock,
                 hear=self._hear,
-                changed=self._changed,
                 lost=self._lost,
             )
             left = min(PATIENCE, max(until - self._clock.monotonic(), 0.0))
@@ -335,7 +336,7 @@ class Connection:
                 reasons.append(f"{server.shown}: {error}")
             else:
                 if not link.is_lost:
-                    link.failed = self._failed
+                    link.failed, link.changed = self._failed, self._changed
                     return link
                 reasons.append(f"{server.shown}: it closed the connection")
         raise NatsUnavailable(f"no NATS server can be reached ({'; '.join(reasons)})")

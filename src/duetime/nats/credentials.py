@@ -36,9 +36,11 @@ class Credentials(NamedTuple):
             fields["auth_token"] = token
         if self.creds:
             jwt, seed = _read_creds(self.creds)
+            _check_seed(seed, f"NATS_CREDS: {self.creds}")
             fields |= {"jwt": jwt, "sig": signed(seed, nonce)}
         elif self.nkey_seed:
             seed = _read(self.nkey_seed, "NATS_NKEY_SEED").strip()
+            _check_seed(seed, f"NATS_NKEY_SEED: {self.nkey_seed}")
             fields |= {"nkey": public_key(seed), "sig": signed(seed, nonce)}
         return fields
 
@@ -59,6 +61,13 @@ def public_key(seed: str) -> str:
     return base64.b32encode(key + _checksum(key).to_bytes(2, "little")).rstrip(b"=").decode()
 
 
+def _check_seed(seed: str, where: str) -> None:
+    try:
+        _raw(seed)
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+
 def _private_key(seed: str) -> "Ed25519PrivateKey":
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
@@ -71,7 +80,7 @@ def _private_key(seed: str) -> "Ed25519PrivateKey":
 
 
 def _raw(seed: str) -> bytes:
-    """The 32 bytes that a seed is made of, once it has been found to be whole and a user's."""
+    """The 32 bytes that a seed is made of; ValueError if it is not whole, or not a user's."""
     try:
         data = base64.b32decode(seed + "=" * (-len(seed) % 8))
     except ValueError:
@@ -83,7 +92,7 @@ def _raw(seed: str) -> bytes:
         or content[0] & 0xF8 != _SEED
         or ((content[0] & 0x07) << 5 | content[1] >> 3) != _USER
     ):
-        raise ConfigurationError("the seed of the nkey for NATS must be that of a user: SU...")
+        raise ValueError("the seed of the nkey must be that of a user: SU...")
     return content[2:]
 
 

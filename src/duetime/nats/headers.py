@@ -1,8 +1,10 @@
 """Headers of messages, as blocks of bytes: written for what leaves, and read of what comes in."""
 
+import re
 from collections.abc import Mapping
 
 _VERSION = "NATS/1.0"
+_STATUS = re.compile(r"[0-9]{3}")
 
 
 def written(headers: Mapping[str, str]) -> bytes:
@@ -39,4 +41,4 @@ def read(block: bytes) -> tuple[dict[str, str], int | None]:
     code, _, description = said.partition(" ")
     if description:
         headers.setdefault("Description", description)
-    return headers, int(code) if code.isdecimal() and code.isascii() else None
+    return headers, int(code) if _STATUS.fullmatch(code) else None

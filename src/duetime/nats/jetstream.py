@@ -121,7 +121,9 @@ class Pulled(NamedTuple):
     message: Message
     sequence: int  # in its stream
     deliveries: int  # of it so far, with this one
+    number: int  # of it among all that its consumer has given out
     stored_at: int  # when the stream took it, in nanoseconds since 1970
+    pending: int  # messages that its consumer has still to give out
     nats: Nats
 
     def ack(self) -> None:
@@ -319,7 +321,10 @@ class JetStream:
         try:
             message = await self._nats.request(f"{API}.{what}", data, within=PATIENCE)
         except NoResponders:
-            raise NoResponders("the NATS server has no JetStream for this user") from None
+            raise NoResponders(
+                "the NATS server has no JetStream for this user; start it with -js, and let the "
+                "user's account have it"
+            ) from None
         error = _read_answer(message.data).error
         if error is not None:
             raise error.error
@@ -409,5 +414,5 @@ def _not_permitted(subject: str) -> NotPermitted:
 def _pulled(message: Message, nats: Nats) -> Pulled:
     parts = message.reply.split(".")
     offset = 2 if len(parts) >= _WITH_DOMAIN else 0
-    deliveries, sequence = int(parts[4 + offset]), int(parts[5 + offset])
-    return Pulled(message, sequence, deliveries, int(parts[7 + offset]), nats)
+    deliveries, sequence, number, stored_at, pending = map(int, parts[4 + offset : 9 + offset])
+    return Pulled(message, sequence, deliveries, number, stored_at, pending, nats)

@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,7 +36,10 @@ _UNANSWERED = 2  # PINGs after which a server is taken for gone
 _PING = b"PING\r\n"
 _PONG = b"PONG\r\n"
 _CRLF = b"\r\n"
-_REFUSED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
+_REFUSED = re.compile(r'permissions violation for publish to "(.+)"', re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")  # as Go quotes
+_MOST_REFUSED = 100_000  # subjects between two PONGs
+_LONGEST_COMPLAINT = 512
 # What closes a socket at once, and throws away what has not left yet.
 _NOT_LINGERING = struct.pack("ii", 1, 0)
 
@@ -85,8 +89,9 @@ class Link(asyncio.Protocol):
         self.is_tls = False
         self.since = clock.monotonic()
         self._clock = clock
-        self._hear = hear
-        self._changed = changed
+        self._hear: Callable[[Delivery], None] = _too_soon
+        self._hear_once_open = hear
+        self.changed = changed
         self.failed = failed
         self._tell_lost = lost
         self._loop = asyncio.get_running_loop()
@@ -121,11 +126,14 @@ class Link(asyncio.Protocol):
         except BaseException:  # it was cancelled
             self.drop("nobody waits for it")
             raise
+        self._hear = self._hear_once_open
 
     async def _open(self, credentials: Credentials, tls: ssl.SSLContext | None, name: str) -> None:
         server = self.server
         await self._loop.create_connection(lambda: self, server.host, server.port)
         await self._greeted
+        if self.is_lost:  # by what came with its greeting
+            raise NatsUnavailable(self._why)
         if not self.info.headers:
             raise ProtocolError("its version is too old: it knows no headers")
         if server.is_tls or tls is not None or self.info.tls_required:
@@ -157,6 +165,8 @@ class Link(asyncio.Protocol):
         if self._transport is None:
             raise ProtocolError("it closed the connection")
         self.is_tls = True
+        # Whoever is on the way may have named these, and they would be shown our credentials.
+        self.info.connect_urls = []
         self._transport.set_write_buffer_limits(MOST_UNSENT)
 
     def publish(self, head: bytes, headers: bytes, data: bytes) -> None:
@@ -271,14 +281,16 @@ class Link(asyncio.Protocol):
             self.info = _read_info(rest)
             if not self._greeted.done():
                 self._greeted.set_result(None)
-            self._changed(self)
+            self.changed(self)
         elif name == b"-ERR":
-            said = rest.decode("utf-8", "replace").strip().strip("'")[:512]
+            said = rest.decode("utf-8", "replace").strip().strip("'")
             if refused := _REFUSED.match(said):
-                self._refused.add(refused[1])
+                self._refused.add(_ESCAPE.sub(_unescaped, refused[1]))
+                if len(self._refused) > _MOST_REFUSED:
+                    raise ProtocolError("it complains without end")
             else:
-                self._said = said
-            self.failed(said)
+                self._said = said[:_LONGEST_COMPLAINT]
+            self.failed(said[:_LONGEST_COMPLAINT])
 
     def _ponged(self) -> None:
         self._silent = 0
@@ -299,13 +311,16 @@ class Link(asyncio.Protocol):
 
     def _write_scheduled(self) -> None:
         self._is_scheduled = False
-        self._write()
-
-    def _write(self) -> None:
         if self._group is not None:
             self._out.append(_PING)
             self._pings.append(self._group)
             self._group = None
+        self._write()
+
+    def _write(self) -> None:
+        """Write what there is. The PING comes with the last of a turn: what the server refuses of
+        all before it is told to those who wait for its answer, and to nobody else.
+        """
         if self._out and not self.is_lost:
             data = b"".join(self._out)
             self._out.clear()
@@ -352,6 +367,17 @@ class Link(asyncio.Protocol):
 
 
 _NONE: frozenset[str] = frozenset()
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """The character that one stands for, which a server does not write as it is."""
+    number = escape[1] or escape[2]
+    return escape[3] if number is None else chr(min(int(number, 16), sys.maxunicode))
+
+
+def _too_soon(_: Delivery) -> None:
+    """Nobody listens yet, and who speaks is not known before TLS has begun."""
+    raise ProtocolError("it sent a message before it let us in")
 
 
 def _lost(why: str) -> str:

@@ -4,6 +4,7 @@ It works on whole lines and whole messages, never byte by byte: acknowledgements
 thousand.
 """
 
+import re
 from typing import NamedTuple, TypeAlias
 
 LONGEST_LINE = 64 * 1024  # the server's greeting names all of its cluster
@@ -11,6 +12,7 @@ LARGEST_MESSAGE = 64 * 1024 * 1024  # what servers allow at most
 
 _LONGEST_HEAD = 16 * 1024  # of a message: two subjects and some numbers
 _CRLF = b"\r\n"
+_NUMBER = re.compile(rb"[0-9]{1,18}").fullmatch
 _BROKEN = "it sent a message with a broken first line"
 
 
@@ -99,8 +101,9 @@ def _head(line: bytes) -> tuple[int, bytes, bytes, int, int] | None:
     """The first line of a message: for which subscription, on which subject, where an answer is
     wanted, and how long its headers are and the whole of it; None if it is no message.
     """
-    words = line.split()
-    name = words[0] if words else b""
+    # Not by all that Python takes for spaces: strangers choose subjects, and some may have it.
+    words = line.split(b" ")
+    name = words[0]
     if name == b"MSG":
         has_headers = False
     elif name == b"HMSG":
@@ -111,7 +114,7 @@ def _head(line: bytes) -> tuple[int, bytes, bytes, int, int] | None:
     has_reply = len(words) == 5 + has_headers
     if not (has_reply or len(words) == 4 + has_headers):
         raise ProtocolError(_BROKEN)
-    if not (words[2].isdigit() and all(map(bytes.isdigit, numbers)) and len(line) < _LONGEST_HEAD):
+    if len(line) >= _LONGEST_HEAD or not all(map(_NUMBER, (words[2], *numbers))):
         raise ProtocolError(_BROKEN)
     size = int(numbers[-1])
     split = int(numbers[0]) if has_headers else 0

@@ -6,7 +6,7 @@ are its endpoints, each a subject; the instances share the requests on it.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -15,6 +15,7 @@ import msgspec
 from duetime.clock import Clock, to_rfc3339
 from duetime.errors import NatsError
 from duetime.nats import Message, Nats, Subscription
+from duetime.nats.subjects import is_below
 
 QUEUE = "q"  # the group in which instances share requests, as the protocol has it
 
@@ -67,12 +68,24 @@ class Endpoint:
 
 
 class MicroService:
-    """One instance of a service."""
+    """One instance of a service.
+
+    ``reserved`` is what subjects begin with to which no answer goes, nor to those of NATS itself:
+    whoever asks may not be allowed to publish there, and we are.
+    """
 
     def __init__(
-        self, nats: Nats, clock: Clock, *, name: str, version: str, description: str
+        self,
+        nats: Nats,
+        clock: Clock,
+        *,
+        name: str,
+        version: str,
+        description: str,
+        reserved: Iterable[str] = (),
     ) -> None:
         self._nats = nats
+        self._reserved = tuple(reserved)
         self._who = {
             "name": name,
             "id": secrets.token_hex(11),
@@ -104,7 +117,7 @@ class MicroService:
         endpoint = Endpoint(name, subject, metadata)
         self._endpoints.append(endpoint)
         self._subscriptions.append(
-            self._nats.subscribe(subject, partial(hear, endpoint), queue=QUEUE)
+            self._nats.subscribe(subject, partial(self._ask, endpoint, hear), queue=QUEUE)
         )
 
     async def stop(self, within: float) -> None:
@@ -118,8 +131,20 @@ class MicroService:
         for each in self._subscriptions:
             each.end()
 
+    def _ask(
+        self, endpoint: Endpoint, hear: Callable[[Endpoint, Message], None], message: Message
+    ) -> None:
+        if self._may_be_answered(message):
+            hear(endpoint, message)
+        else:
+            endpoint.count(0.0, "the answer was to go where none may")
+
+    def _may_be_answered(self, message: Message) -> bool:
+        to = message.reply
+        return not to.startswith("$") and not is_below(to, self._reserved)
+
     def _answer(self, tell: Callable[[], dict[str, object]], message: Message) -> None:
-        if message.reply:
+        if message.reply and self._may_be_answered(message):
             with suppress(NatsError):  # whoever asked will ask again
                 self._nats.publish(message.reply, msgspec.json.encode(tell()))
 

@@ -1,6 +1,7 @@
 """Subjects: which may be published on, and how any text becomes one token of one."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
@@ -47,6 +48,16 @@ def covers(pattern: str, other: str) -> bool:
     return len(parts) == len(others)
 
 
-def untoken(text: str) -> str:
-    """What ``token`` was made of."""
-    return unquote(text)
+def is_below(subject: str, owners: Iterable[str]) -> bool:
+    """Tell whether a subject is one of these, or begins with one of them and a dot."""
+    below = f"{subject}."
+    return any(below.startswith(f"{owner}.") for owner in owners)
+
+
+def untoken(text: str) -> str | None:
+    """What ``token`` made this token of; None if it made it of nothing.
+
+    There is one token of each text. Who is denied that must not get by with another spelling.
+    """
+    made_of = unquote(text)
+    return made_of if token(made_of) == text else None

@@ -15,6 +15,11 @@ def context(authority: str = "", certificate: str = "", key: str = "") -> ssl.SS
         try:
             made.load_cert_chain(certificate, key or None)
         except (OSError, ssl.SSLError) as error:
+            if not key and isinstance(error, ssl.SSLError):
+                raise ConfigurationError(
+                    f"NATS_TLS_CERT: {certificate} has no certificate with its key; if that is in "
+                    "a file of its own, name it in NATS_TLS_KEY"
+                ) from None
             raise ConfigurationError(
                 f"NATS_TLS_CERT and NATS_TLS_KEY cannot be used: {error}"
             ) from None

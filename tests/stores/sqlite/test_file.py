@@ -70,6 +70,24 @@ async def test_readers_cannot_write(sqlite):
         await sqlite._read(lambda connection: connection.execute("DELETE FROM timers"))
 
 
+async def test_a_new_file_has_larger_pages(sqlite, database):
+    """They are cheaper to write in batches."""
+    assert query(database, "PRAGMA page_size") == [(file.PAGE_BYTES,)]
+
+
+async def test_an_older_file_keeps_its_pages(database):
+    """It is opened and written as it is."""
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA page_size = 4096")
+    connection.execute("CREATE TABLE older (text TEXT)")
+    connection.close()
+    store = SqliteStore(database)
+    await store.migrate()
+    await insert(store, make_timer())
+    await store.close()
+    assert query(database, "PRAGMA page_size") == [(4096,)]
+
+
 async def test_timers_of_the_first_schema_go_on(database):
     """A file from before timers had a weight is brought up to date, with all that is in it."""
     timer = make_timer()

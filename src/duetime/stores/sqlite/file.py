@@ -11,6 +11,10 @@ from duetime.stores.translation import translating
 OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
 SYNCHRONOUS = ("full", "normal", "off")
 
+# Of a new file; an older one keeps its own. A batch of changes touches neighbours: with pages of
+# twice SQLite's usual size, it writes half as many, and they are cheaper than twice as large.
+PAGE_BYTES = 8192
+
 # How long a connection waits for another process that is writing.
 BUSY_SECONDS = 10.0
 
@@ -60,6 +64,7 @@ def open_writer(path: Path, synchronous: str) -> sqlite3.Connection:
         ) from error
     connection = _connect(path, "rwc")
     try:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         _use_wal(connection, path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         migrate(connection, path, migrations("sqlite"))
