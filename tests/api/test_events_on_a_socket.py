@@ -131,9 +131,9 @@ async def test_a_server_that_ends_does_not_wait_for_who_takes_nothing(
     rest = [asyncio.create_task(reader.read(-1)) for reader, _ in others]
     running.server.should_exit = True
     since = asyncio.get_running_loop().time()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(15):
         await running.serving
-    assert asyncio.get_running_loop().time() - since < 3
+    assert asyncio.get_running_loop().time() - since < 5  # and not 20, or 60
     assert all(b"this node is stopping" in each for each in await asyncio.gather(*rest))
     for _, writer in (*stuck, *others):
         writer.transport.abort()
