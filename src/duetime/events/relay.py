@@ -182,7 +182,8 @@ class Relay:
             if events:
                 self._recovered(events[0])
             elif self._own and self._is_made:
-                self._recovered(None)  # after a failure, all of them are looked at
+                # Nothing waits there, for after a failure all of them are looked at.
+                self._recovered(None)
             return len(events)
         if len(events) < BATCH or round_.is_full or not self._goes_on(round_):
             if round_.stored:
@@ -208,6 +209,11 @@ class Relay:
         if lost is not None:
             raise lost
 
+    async def _make(self) -> None:
+        if not self._is_made:
+            await self._stream.make()
+            self._is_made = True
+
     def _goes_on(self, round_: Round) -> bool:
         """Tell whether to look behind a batch of which something was refused.
 
@@ -221,11 +227,6 @@ class Relay:
             return False
         self._deep_at = now + DEEP_EVERY
         return True
-
-    async def _make(self) -> None:
-        if not self._is_made:
-            await self._stream.make()
-            self._is_made = True
 
     async def _oldest(self, *, whole: bool) -> tuple[Collection[int], list[Event]]:
         """The oldest events: of the shards in which some were just written, or of all."""
