@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
+from duetime import ids
 from duetime.api import events
 from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
 from duetime.clock import SystemClock
+from duetime.events.feed import place_of
 from duetime.events.hub import Hub
 from duetime.events.store_feed import StoreFeed
 from duetime.outbox import Outbox
@@ -108,3 +110,35 @@ async def test_a_server_that_ends_waits_for_nobody(running: Running):
     assert b"event: error" in rest
     assert b"this node is stopping" in rest
     assert rest.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.slow
+@pytest.mark.promise("clean-stop")
+async def test_a_server_that_ends_does_not_wait_for_who_takes_nothing(
+    running: Running, monkeypatch
+):
+    """Among very many who do."""
+    monkeypatch.setattr(events, "LONGEST_PAUSE", 60.0)
+    stuck = [await running.open(buffer=4096) for _ in range(2)]
+    for _, writer in stuck:
+        writer.transport.pause_reading()
+    while _stuck(running) < 2:
+        await running.happen()
+        await asyncio.sleep(0.1)
+    now = ids.first_at(SystemClock().now())
+    await until(lambda: place_of(running.hub.position) > now, "all to be handed out")
+    others = [await running.open() for _ in range(90)]
+    rest = [asyncio.create_task(reader.read(-1)) for reader, _ in others]
+    running.server.should_exit = True
+    since = asyncio.get_running_loop().time()
+    async with asyncio.timeout(15):
+        await running.serving
+    assert asyncio.get_running_loop().time() - since < 5  # and not 20, or 60
+    assert all(b"this node is stopping" in each for each in await asyncio.gather(*rest))
+    for _, writer in (*stuck, *others):
+        writer.transport.abort()
+
+
+def _stuck(running: Running) -> int:
+    """How many take nothing, and all buffers are full."""
+    return sum(each.flow.write_paused for each in running.server.server_state.connections)

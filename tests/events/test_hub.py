@@ -535,7 +535,7 @@ async def test_a_node_that_stops_says_from_where_to_go_on(house: House):
     assert await house.next(reader) == []
     written = await house.some()
     coming = asyncio.create_task(reader.next(15))
-    house.hub.is_closed = True
+    house.hub.closing.set()
     await house.pass_time(1)
     reader.wake()
     with pytest.raises(Unavailable):

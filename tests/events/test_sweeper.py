@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.events import sweeper as sweepers
-from duetime.events.sweeper import SWEEP_EVERY, Sweeper
+from duetime.events.sweeper import SHORTEST_BREATH, SWEEP_EVERY, Sweeper
 from duetime.ids import ALL_SHARDS
 from duetime.outbox import Outbox
 from duetime.stores.memory import MemoryStore
@@ -49,7 +49,23 @@ async def test_they_are_dropped_a_batch_at_a_time(outbox, clock, monkeypatch):
     await live(outbox, now=clock.now(), shard=2)
     clock.advance(HOUR + 3)
     sweeper = sweeping(outbox, clock, {1})
-    assert await sweeper.step() == 0.1
+    assert await sweeper.step() == SHORTEST_BREATH
     assert await sweeper.step() == SWEEP_EVERY
     assert [event.timer[15:18] for event in await waiting(outbox)] == ["002"] * 4
     assert await sweeping(outbox, clock, ()).step() == SWEEP_EVERY
+
+
+@pytest.mark.parametrize(("took", "breath"), [(0, SHORTEST_BREATH), (50, 0.05), (900, 0.1)])
+async def test_a_breath_is_as_long_as_a_batch_took(outbox, clock, monkeypatch, took, breath):
+    """So that it keeps up with a node that is busy, and a slow store is not asked all the time."""
+    monkeypatch.setattr(sweepers, "BATCH", 3)
+    await live(outbox, now=clock.now())
+    clock.advance(HOUR + 3)
+    published = outbox.published
+
+    async def slowly(ids):
+        clock.advance(took)
+        await published(ids)
+
+    monkeypatch.setattr(outbox, "published", slowly)
+    assert await sweeping(outbox, clock).step() == pytest.approx(breath)

@@ -1,5 +1,6 @@
 """The envelope: every answer of the API is ``{"code", "message", "data"}``, errors included."""
 
+import asyncio
 import logging
 import math
 from collections.abc import AsyncGenerator, Callable
@@ -83,7 +84,8 @@ class Reply(msgspec.Struct):
     content_type: bytes = b"application/json"
     # What a stream says last when it fails half way; without that, it is cut off.
     last_word: "Callable[[Reply], bytes] | None" = None
-    longest_pause: float | None = None  # seconds that its reader may take for one part
+    longest_pause: float | None = None  # seconds that its reader may take for one part ...
+    hurry: asyncio.Event | None = None  # ... until this is set: then it has a moment only
 
 
 _encoder = msgspec.json.Encoder()

@@ -117,6 +117,7 @@ class Events:
             headers=_HEADERS,
             last_word=stream.last_word,
             longest_pause=LONGEST_PAUSE,
+            hurry=self._live.closing,
         )
 
 

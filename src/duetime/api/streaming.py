@@ -7,11 +7,14 @@ whole. What fails before anything was said is answered with, for it has an envel
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Literal
 
 from starlette.types import Receive, Scope, Send
 
 from duetime.api.envelope import Reply
 from duetime.clock import Clock, time_limit
+
+MOMENT = 1.0  # seconds that a reader has for a part when there is a hurry
 
 
 class Streaming:
@@ -28,11 +31,14 @@ class Streaming:
         self._parts = parts
         self._failure = failure
         self._clock = clock
+        self._hurry: set[asyncio.Task[Literal[True]]] = set()  # done when there is one
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> Exception | None:
         """Send all of it; the answer is what failed before anything was sent."""
         reply = self._reply
         gone = asyncio.create_task(disconnected(receive))
+        if reply.hurry is not None:
+            self._hurry.add(asyncio.create_task(reply.hurry.wait()))
         try:
             async with aclosing(self._parts):
                 try:
@@ -52,7 +58,8 @@ class Streaming:
                     scope.get("abort", gone.cancel)()  # nothing can be said to it any more
                     await asyncio.wait({gone})
         finally:
-            gone.cancel()
+            for task in (gone, *self._hurry):
+                task.cancel()
         return None
 
     async def _send_parts(self, part: bytes | None, gone: asyncio.Task[None], send: Send) -> bool:
@@ -74,11 +81,19 @@ class Streaming:
         if self._reply.longest_pause is None:
             await send(message)
             return True
+        sending = asyncio.ensure_future(send(message))
         try:
             async with time_limit(self._clock, self._reply.longest_pause):
-                await send(message)
+                await asyncio.wait({sending, *self._hurry}, return_when=asyncio.FIRST_COMPLETED)
+            async with time_limit(self._clock, MOMENT):
+                await asyncio.wait({sending})
+            sending.result()
         except TimeoutError:
             return False
+        finally:
+            if not sending.done():
+                sending.cancel()
+                await asyncio.wait({sending})
         return True
 
     async def _next(self, gone: asyncio.Task[None]) -> bytes | None:

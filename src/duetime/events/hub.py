@@ -36,7 +36,7 @@ class Hub:
     def __init__(self, feed: Feed, clock: Clock) -> None:
         self.feed = feed
         self.clock = clock
-        self.is_closed = False
+        self.closing = asyncio.Event()
         self.position = ""  # how far all has been handed out
         self.turns = asyncio.Semaphore(CATCHING_UP)
         self.got_on = asyncio.Event()  # set whenever a reader has heard something
@@ -46,6 +46,10 @@ class Hub:
         self._reading: asyncio.Task[None] | None = None
         self._handing_out = asyncio.Lock()
         self._complaint = ""  # what was logged last of those who could not begin
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closing.is_set()
 
     async def listen(self, wish: Wish, after: str | None, *, follow: bool = True) -> Reader:
         """Begin to listen, behind a position or with what is new; whoever does has to close.
@@ -101,7 +105,7 @@ class Hub:
 
     async def close(self) -> None:
         """End all readers, each with a last word, and read no more. Idempotent."""
-        self.is_closed = True
+        self.closing.set()
         for reader in self._readers:
             reader.wake()
         if self._reading is not None:
