@@ -128,7 +128,7 @@ ASKS = {
     "GET /audit/export": lists(
         "/audit/export", actor="admin of {tenant}", key="{admin}", target="{id}", group="{group}"
     ),
-    # No events are kept here. Where they are, who hears of them is tried in tests/api/test_events.py.
+    # None are kept here; who hears of them where they are is tried in tests/api/test_events.py.
     "GET /events": [Ask("/events", 409, params={"timer": "{id}"}, at_home=409)],
     "GET /actions": [Ask("/actions", 200), Ask("/actions", 400, params={"cursor": "{latest}"})],
     "GET /groups": [Ask("/groups", 200)],
