@@ -1,6 +1,7 @@
 """The timer, as one row, and what it is made of: what the user asked for, how far it has come.
 
-How it changes is in model.py.
+How it changes is in model.py. What comes by the thousand has ``gc=False``: none of it can be part
+of a cycle, and to look for some would be a tenth of the work of firing a timer.
 """
 
 from enum import StrEnum
@@ -132,7 +133,7 @@ class Kind(StrEnum):
     )
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What came of an attempt, with a sentence that a person understands where it failed."""
 
     kind: Kind
@@ -150,7 +151,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.kind is Kind.OK
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """How far the timer has come: everything that only the engine changes."""
 
     occurrence: int = 1
@@ -171,7 +172,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 UNTRIED = Progress()
 
 
-class Timer(msgspec.Struct, frozen=True, kw_only=True):
+class Timer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One timer, as one row."""
 
     id: str
@@ -223,7 +224,7 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
 LIGHTEST = 2048
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of a timer's execution log."""
 
     timer: str
@@ -236,7 +237,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     next_at: Millis | None = None  # when the timer is tried again, if it is
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Something that happened to a timer, kept until it has been told to the outside.
 
     It says what has changed and never what is delivered: no payload, no header and no URL, so that

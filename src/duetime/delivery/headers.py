@@ -12,9 +12,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from random import getrandbits
 from string import ascii_letters, digits, punctuation
-from typing import NamedTuple
 from urllib.parse import quote
 
+import msgspec
 from msgspec import UNSET, Raw
 
 from duetime import __version__
@@ -87,7 +87,7 @@ def _problem_with_one(name: str, lower: str, value: str, *, in_message: bool) ->
     return None
 
 
-class About(NamedTuple):
+class About(msgspec.Struct, frozen=True, gc=False):
     """What every attempt tells of itself, however it is sent."""
 
     timer: str
@@ -109,7 +109,7 @@ def about(timer: Timer, content: bytes | Raw, now: Millis, secrets: Sequence[byt
         timer.id,
         str(timer.progress.attempt),
         to_rfc3339(timer.execute_at),
-        header_safe(timer.spec.correlation_id),
+        _correlation_id(timer),
         f"00-{_trace_id(timer)}-{getrandbits(64) or 1:016x}-01",
         webhook_id,
         str(timestamp),
@@ -222,6 +222,11 @@ def _trace_id(timer: Timer) -> str:
     if timer.progress.occurrence == 1:
         return timer.id.replace("-", "")  # a UUID is as long as the id of a trace
     return blake2b(timer.webhook_id.encode(), digest_size=16).hexdigest()
+
+
+def _correlation_id(timer: Timer) -> str:
+    text = timer.spec.correlation_id
+    return text if text == timer.id else header_safe(text)  # most have none of their user's
 
 
 def header_safe(text: str) -> str:

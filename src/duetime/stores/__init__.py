@@ -51,7 +51,7 @@ class Key(NamedTuple):
         return cls(timer.tenant, timer.group, timer.timer_id, timer.shard)
 
 
-class Insert(msgspec.Struct, frozen=True):
+class Insert(msgspec.Struct, frozen=True, gc=False):
     """A timer to store, with the events that tell of it.
 
     One that comes from another store brings its execution log along. The attempts need not be
@@ -63,7 +63,7 @@ class Insert(msgspec.Struct, frozen=True):
     attempts: tuple[Attempt, ...] = ()
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A timer as it was read and as it shall become.
 
     ``new`` has the same id, key and created_at, and a higher version. Where nothing that the user
