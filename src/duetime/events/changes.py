@@ -127,17 +127,18 @@ def _updated(old: Timer, new: Timer, _attempt: Attempt | None) -> tuple[Event, .
 
 
 def _resumed(old: Timer, new: Timer, attempt: Attempt | None) -> tuple[Event, ...]:
-    if _is_rewritten(old, new):
-        return _updated(old, new, attempt)
-    data = {"execute_at": to_rfc3339(new.execute_at)}
-    return (_event("resumed", new, new.progress, data),)
+    return _goes_on("resumed", old, new, attempt)
 
 
 def _redriven(old: Timer, new: Timer, attempt: Attempt | None) -> tuple[Event, ...]:
+    return _goes_on("redriven", old, new, attempt)
+
+
+def _goes_on(type_: str, old: Timer, new: Timer, attempt: Attempt | None) -> tuple[Event, ...]:
+    """It waits for its time again as it was, unless it was replaced."""
     if _is_rewritten(old, new):
         return _updated(old, new, attempt)
-    data = {"execute_at": to_rfc3339(new.execute_at)}
-    return (_event("redriven", new, new.progress, data),)
+    return (_event(type_, new, new.progress, {"execute_at": to_rfc3339(new.execute_at)}),)
 
 
 def _paused(_old: Timer, new: Timer, _attempt: Attempt | None) -> tuple[Event, ...]:
