@@ -1,6 +1,7 @@
 """A bulk cancel of 100,000 timers, whose process is killed in the middle, while others fire."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,8 @@ async def test_a_hundred_thousand(tmp_path: Path):
             assert before["state"] == "running"
             await service.kill()
             await service.start()
+            for so_many in range(before["changed"] + 1, TIMERS, PORTION):
+                await eventually(partial(has_changed, so_many), "the action to go on")
             done = await eventually(has_ended, "the action to end")
             await eventually(lambda: _true(len(ledger.created) > OTHERS), "enough others")
             load.cancel()

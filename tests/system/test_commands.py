@@ -66,11 +66,13 @@ async def test_a_node_that_stops_has_answered(url: str, tmp_path: Path):
     prefix = own_name()
     settings = {"NATS_URL": url, "NATS_PREFIX": prefix, "NATS_COMMANDS": "keys"}
     async with running_service(tmp_path, **settings) as service, caller(url) as client:
-        subject = f"{prefix}.default.timers.create"
-        asked = [asyncio.create_task(ask(client, subject, body())) for _ in range(200)]
-        await client.flush()
+        answers = await client.subscribe(inbox := client.new_inbox())
+        for _ in range(200):
+            await client.publish(f"{prefix}.default.timers.create", body(), inbox, headers=KEY)
+        await client.flush()  # the server has them all, in front of what the node tells it
         assert await service.stop() == 0
-        assert {status for status, _ in await asyncio.gather(*asked)} == {"201"}
+        heard = [await answers.next_msg(PATIENCE) for _ in range(200)]
+        assert {each.headers["Duetime-Status"] for each in heard} == {"201"}
 
 
 async def test_a_stop_is_no_failure(url: str, tmp_path: Path):
