@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from duetime.delivery import Parcel
+from duetime.delivery import Mail
 from duetime.engine import Engine
 from duetime.requests import CreateTimer
 from duetime.service import Service
@@ -78,22 +78,21 @@ class PostingSender(RecordingSender):
 
     def __init__(self) -> None:
         super().__init__()
-        self._posted: list[Parcel] = []
+        self._posted: list[Mail] = []
 
     def posts(self, _callback: Callback) -> bool:
         return True
 
-    def post(self, parcel: Parcel) -> None:
-        if parcel.is_mine():
-            self.sent.append(parcel.timer)
+    def post(self, mail: Mail) -> None:
+        self.sent.extend(mail.timers)
         if not self._posted:
             asyncio.get_running_loop().call_soon(self._end)
-        self._posted.append(parcel)
+        self._posted.append(mail)
 
     def _end(self) -> None:
         posted, self._posted = self._posted, []
-        for parcel in posted:
-            parcel.ended(self.answer)
+        for mail in posted:
+            mail.ended(mail.timers, self.answer)
 
 
 async def fired(make_sender: type[RecordingSender]) -> float:

@@ -121,7 +121,6 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
         outcome = counting.heeded(timer.progress, outcome)
         if outcome.again_at is not None:
             return _called_again(timer, outcome, outcome.again_at, now)
-    progress = _with(timer.progress, lost=0, claimed_by=None, claimed_at=None, outcome=outcome)
     if outcome.ok:
         return _with(  # as above
             timer,
@@ -130,8 +129,16 @@ def finish(timer: Timer, outcome: Outcome, now: Millis, luck: float) -> Timer:
             status=Status.COMPLETED,
             wake_at=None,
             executed_at=now,
-            progress=_with(progress, last_error=None),
+            progress=_with(
+                timer.progress,
+                lost=0,
+                claimed_by=None,
+                claimed_at=None,
+                outcome=outcome,
+                last_error=None,
+            ),
         )
+    progress = _with(timer.progress, lost=0, claimed_by=None, claimed_at=None, outcome=outcome)
     progress = _with(progress, failures=progress.failures + 1, last_error=outcome.error)
     policy = timer.spec.retry_policy
     again_at = now + delay_after(policy, progress.failures, luck)

@@ -99,7 +99,7 @@ class Storm:
                 outcome = Outcome(kind=Kind.UNSENT)
             if self.gates.ended(name, timer.id, outcome):
                 self.targets.begin_anew(name)
-            self.targets.end(name, timer, outcome.kind)
+            self.targets.end(name, [timer], outcome.kind)
             if outcome.kind is Kind.OK:
                 self.done.add(timer.id)
             else:

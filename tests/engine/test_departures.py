@@ -174,10 +174,10 @@ def test_a_quick_receiver_has_some_claimed_ahead():
     """The more have ended since the last time, the more, up to a bound."""
     targets = _crowded()
     for _ in range(5):
-        targets.end("a", make_timer(), Kind.HTTP)
+        targets.end("a", [make_timer()], Kind.HTTP)
     assert len(targets.next_waiting(100)) == 5 + 8
     for _ in range(18):
-        targets.end("a", make_timer(), Kind.HTTP)
+        targets.end("a", [make_timer()], Kind.HTTP)
     targets.next_waiting(100)
     assert targets.under_way == 10 + MOST_AHEAD * 10
 
@@ -186,10 +186,10 @@ def test_a_receiver_that_times_out_has_nothing_claimed_ahead():
     """What ends without an answer shows no speed, however often it ends."""
     targets = _crowded()
     for _ in range(5):
-        targets.end("a", make_timer(), Kind.HTTP)
+        targets.end("a", [make_timer()], Kind.HTTP)
     targets.next_waiting(100)
     for _ in range(targets.under_way):
-        targets.end("a", make_timer(), Kind.TIMEOUT)
+        targets.end("a", [make_timer()], Kind.TIMEOUT)
     assert len(targets.next_waiting(100)) == LEAST_PLACES
 
 
@@ -198,7 +198,7 @@ def test_nothing_is_claimed_ahead_at_the_cost_of_others():
     targets = _crowded()
     targets._places.under_way += 600  # by others
     for _ in range(5):
-        targets.end("a", make_timer(), Kind.HTTP)
+        targets.end("a", [make_timer()], Kind.HTTP)
     assert len(targets.next_waiting(100)) <= 5
 
 

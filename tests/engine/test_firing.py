@@ -255,11 +255,11 @@ async def test_half_a_batch_of_outcomes_waits_for_no_more(store, clock, monkeypa
     for claim in claims:
         committer.hold(claim)
     assert committer._gathering() == 0
-    committer.end(claims[0], SENT)
+    committer.end([claims[0]], SENT)
     assert abs(committer._gathering() - GATHER_FOR) < 0.001
     assert len(wakes) == 1
     for claim in claims[1:]:
-        committer.end(claim, SENT)
+        committer.end([claim], SENT)
         assert committer._gathering() == 0
     assert len(wakes) == 2
     assert await committer.step() == 0

@@ -14,8 +14,6 @@ from tests.engine.crowds import make_targets
 from tests.factories import make_timer
 from tests.waiting import settle
 
-UNSENT = Outcome(kind=Kind.UNSENT)
-
 
 class PostingSender(RecordingSender):
     """Posts, and lets a test say when what was posted has ended."""
@@ -28,19 +26,18 @@ class PostingSender(RecordingSender):
     def posts(self, callback):
         return "posted" in callback.url
 
-    def post(self, parcel):
-        if parcel.timer.id in self.broken:
+    def post(self, mail):
+        if any(timer.id in self.broken for timer in mail.timers):
             raise RuntimeError("a bug")
-        if parcel.is_mine():
-            self.sent.append(parcel.timer)
-            self.posted.append(parcel)
-        else:
-            parcel.ended(UNSENT)
+        for timer in mail.timers:
+            assert mail.is_mine(timer)
+            self.sent.append(timer)
+            self.posted.append((mail, timer))
 
     def end(self):
         posted, self.posted = self.posted, []
-        for parcel in posted:
-            parcel.ended(self.answer)
+        for mail, timer in posted:
+            mail.ended([timer], self.answer)
         return posted
 
 
@@ -72,23 +69,25 @@ async def test_others_are_sent_as_ever(node):
     timers = [await node.create(), await node.create(callback=POSTED)]
     await node.dispatch()
     assert {id_ for id_, _ in node.sent} == {timer.id for timer in timers}
-    assert [parcel.timer.id for parcel in node.sender.posted] == [timers[1].id]
+    assert [timer.id for _, timer in node.sender.posted] == [timers[1].id]
 
 
 async def test_only_the_first_end_counts(node):
     """A second answer, be it another one, changes nothing."""
     timer = await node.create(callback=POSTED)
     await node.dispatch()
-    (parcel,) = node.sender.end()
-    parcel.ended(Outcome(kind=Kind.NATS, error="no"))
+    ((mail, sent),) = node.sender.end()
+    mail.ended([sent, sent], Outcome(kind=Kind.NATS, error="no"))
     await node.commit()
     assert (await node.get(timer)).status is Status.COMPLETED
     assert node.engine.targets.under_way == 0
 
 
-async def test_one_that_cannot_be_posted_costs_the_others_nothing(node, clock, caplog):
-    """Its attempt is lost, and it is tried again; the log has the reason."""
-    timers = [await node.create(callback=POSTED, delay="1s") for _ in range(3)]
+async def test_what_cannot_be_posted_costs_other_receivers_nothing(node, clock, caplog):
+    """Its attempts are lost, and they are tried again; the log has the reason."""
+    elsewhere = {"type": "http", "url": "https://posted.too.example/"}
+    callbacks = (POSTED, elsewhere, POSTED)
+    timers = [await node.create(callback=each, delay="1s") for each in callbacks]
     node.sender.broken = {timers[1].id}
     clock.advance(1_000)
     await node.dispatch()
@@ -211,9 +210,9 @@ def test_what_is_posted_and_times_out_has_fewer_places():
     for timer in timers:
         targets.begin("nats", timer)
     for timer in timers[:6]:
-        targets.end("nats", timer, Kind.TIMEOUT)
+        targets.end("nats", [timer], Kind.TIMEOUT)
     assert targets.places("nats") == 100 * POSTED_IN_ONE // 2**6
-    targets.end("nats", timers[6], Kind.OK)
+    targets.end("nats", [timers[6]], Kind.OK)
     assert targets.places("nats") == 100 * POSTED_IN_ONE // 2**6 + 1
 
 

@@ -49,7 +49,7 @@ def end(committer, outcome=SENT, timer=None):
     timer = msgspec.structs.replace(timer or make_timer(), status=Status.EXECUTING)
     claim = Claim(timer=timer, holds_until=1e9)
     committer.hold(claim)
-    committer.end(claim, outcome)
+    committer.end([claim], outcome)
 
 
 def test_outcomes_wait_while_timers_are_late(committer, clock):

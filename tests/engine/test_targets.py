@@ -23,8 +23,8 @@ def test_receivers_that_wait_are_served_in_turn():
     for _ in range(5):
         targets.begin("a", make_timer())
     targets.begin("b", make_timer())
-    targets.end("a", make_timer(), Kind.OK)
-    targets.end("b", make_timer(), Kind.OK)
+    targets.end("a", [make_timer()], Kind.OK)
+    targets.end("b", [make_timer()], Kind.OK)
     assert [name for name, _ in targets.next_waiting(10)][:2] == ["a", "b"]
 
 
@@ -54,7 +54,7 @@ def test_bytes_under_way_are_bounded(monkeypatch):
     for number, timer in enumerate(large):
         assert node.begin(f"receiver-{number}", timer)
     assert node.free == 0
-    node.end("receiver-0", large[0], Kind.OK)
+    node.end("receiver-0", [large[0]], Kind.OK)
     assert node.free > 0
 
 
@@ -68,7 +68,7 @@ def test_a_receiver_is_served_when_the_node_has_places_again():
         node.begin("a", make_timer())
     assert node._targets["a"].under_way == 1
     for name in others:
-        node.end(name, make_timer(), Kind.OK)
+        node.end(name, [make_timer()], Kind.OK)
     assert len(node.next_waiting(100)) == 5
 
 
@@ -77,7 +77,7 @@ def test_a_receiver_that_is_done_with_is_forgotten():
     targets = make_targets(per_target=10, total=10)
     for number in range(MOST_REMEMBERED + 10):
         targets.begin(f"receiver-{number}", make_timer())
-        targets.end(f"receiver-{number}", make_timer(), Kind.OK)
+        targets.end(f"receiver-{number}", [make_timer()], Kind.OK)
     assert targets._targets == {}
     assert len(targets._remembered) == MOST_REMEMBERED
 
@@ -95,10 +95,10 @@ def test_a_receiver_earns_its_places():
     targets = make_targets(per_target=20, total=1_000, queue=0, shared=0)
     assert places_of(targets, "a") == FIRST_PLACES
     for kind in (Kind.OK, Kind.HTTP, Kind.OK, Kind.HTTP):
-        targets.end("a", make_timer(), kind)
+        targets.end("a", [make_timer()], kind)
     assert targets.under_way + places_of(targets, "a") == FIRST_PLACES + 4
     for _ in range(50):
-        targets.end("a", make_timer(), Kind.OK)
+        targets.end("a", [make_timer()], Kind.OK)
         targets.begin("a", make_timer())
     assert targets.under_way + places_of(targets, "a") == 20
 
@@ -109,10 +109,10 @@ def test_a_receiver_that_hangs_loses_its_places():
     targets._remembered["a"] = 64
     assert places_of(targets, "a") == 64
     for _ in range(64):
-        targets.end("a", make_timer(), Kind.TIMEOUT)
+        targets.end("a", [make_timer()], Kind.TIMEOUT)
     assert places_of(targets, "a") == LEAST_PLACES
     for _ in range(LEAST_PLACES):
-        targets.end("a", make_timer(), Kind.OK)
+        targets.end("a", [make_timer()], Kind.OK)
     assert places_of(targets, "a") == 2 * LEAST_PLACES
 
 
@@ -122,7 +122,7 @@ def test_what_says_nothing_of_a_receivers_speed(kind):
     targets = make_targets(per_target=64, total=1_000, queue=0, shared=0)
     count = places_of(targets, "a")
     for _ in range(count):
-        targets.end("a", make_timer(), kind)
+        targets.end("a", [make_timer()], kind)
     assert places_of(targets, "a") == count
 
 
@@ -141,7 +141,7 @@ def test_those_that_did_not_fit_into_a_limited_queue_are_not_overtaken_for_ever(
     for _ in range(60):
         clock.advance(1_000)
         for _, timer in targets.next_waiting(9):
-            targets.end(name, timer, Kind.OK)
+            targets.end(name, [timer], Kind.OK)
             gone.append(timer.id)
         targets.begin(name, next(coming), may_start=False)
         for line in targets.recalled():

@@ -204,7 +204,7 @@ def test_tenants_then_groups_then_receivers_take_turns():
             targets.begin(f"{tenant} {receiver}", make_timer(tenant=tenant, group=group))
     for tenant, receiver in {(tenant, receiver) for tenant, _, receiver in lanes}:
         targets._targets[f"{tenant} {receiver}"].places = 100
-        targets.end(f"{tenant} {receiver}", make_timer(tenant=tenant, group="g0"), Kind.OK)
+        targets.end(f"{tenant} {receiver}", [make_timer(tenant=tenant, group="g0")], Kind.OK)
     begun = targets.next_waiting(24)
     of = [timer.tenant for _, timer in begun]
     assert of.count("quiet") == 12

@@ -1,6 +1,6 @@
 """The delivery contract: a sender turns a claimed timer into an outcome, never an exception."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from duetime.timer import Callback, Outcome, Timer
@@ -26,18 +26,18 @@ class Sender(Protocol):
         """Let go of every connection. Idempotent."""
 
 
-class Parcel(Protocol):
-    """A claimed timer that is given away to be sent."""
+class Mail(Protocol):
+    """Claimed timers that are given away to be sent, to one receiver."""
 
     @property
-    def timer(self) -> Timer:
-        """As it is stored, executing."""
+    def timers(self) -> Sequence[Timer]:
+        """All of them, as they are stored, executing."""
 
-    def is_mine(self) -> bool:
-        """Tell whether the claim still holds: asked as in ``Sender.send``."""
+    def is_mine(self, timer: Timer) -> bool:
+        """Tell whether the claim of one still holds: asked as in ``Sender.send``."""
 
-    def ended(self, outcome: Outcome) -> None:
-        """Tell what came of it. Only the first time counts."""
+    def ended(self, timers: Sequence[Timer], outcome: Outcome) -> None:
+        """Tell what came of some of them. Only the first time counts for each."""
 
 
 @runtime_checkable
@@ -50,8 +50,11 @@ class Post(Protocol):
     def posts(self, callback: Callback) -> bool:
         """Tell whether callbacks of this kind are posted; to one receiver, all or none are."""
 
-    def post(self, parcel: Parcel) -> None:
-        """Begin an attempt, and return at once. Never raises; ``ended`` is called in the end."""
+    def post(self, mail: Mail) -> None:
+        """Begin attempts, and return at once. Never raises; each timer has ``ended`` in the end.
+
+        The claims hold as this is called: only what leaves later must be asked for again.
+        """
 
 
 class PostingSender(Sender, Post, Protocol):

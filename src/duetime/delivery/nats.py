@@ -10,12 +10,13 @@ here for a server to come back, since its timer may be canceled by then.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from duetime.clock import Clock
-from duetime.delivery import Parcel, headers, outcomes
+from duetime.delivery import Mail, headers, outcomes
 from duetime.delivery.terms import TermsOf, no_terms
 from duetime.errors import (
     JetStreamError,
@@ -63,7 +64,7 @@ class NatsSender:
         self._reserved = tuple(reserved)
         self._jetstream = JetStream(nats, clock)
         self._legal: set[str] = set()  # subjects
-        self._posted: list[Parcel] = []  # in this turn of the event loop
+        self._posted: list[tuple[Mail, list[Timer]]] = []  # in this turn of the event loop
         self._is_confirming = False  # at the end of it
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -86,25 +87,28 @@ class NatsSender:
     def posts(self, _callback: Callback) -> bool:
         return True
 
-    def post(self, parcel: Parcel) -> None:
-        timer = parcel.timer
-        callback = timer.spec.callback
-        if isinstance(callback, HttpCallback) or callback.jetstream:
-            self._start(self._send_alone(parcel))
-            return
-        if not self._is_confirming:
-            self._is_confirming = True
-            self._start(self._confirm())
-        try:
-            outcome = self._publish(timer, callback, parcel.is_mine)
-        except NatsError as error:
-            outcome = self._failed(callback, error)
-        except Exception as error:  # noqa: BLE001 - whatever happens, an attempt has an outcome
-            outcome = self._unforeseen(timer, callback, error)
-        if outcome is None:
-            self._posted.append(parcel)
-        else:
-            parcel.ended(outcome)
+    def post(self, mail: Mail) -> None:
+        posted: list[Timer] = []
+        for timer in mail.timers:
+            callback = timer.spec.callback
+            if isinstance(callback, HttpCallback) or callback.jetstream:
+                self._start(self._send_alone(mail, timer))
+                continue
+            try:
+                outcome = self._publish(timer, callback)
+            except NatsError as error:
+                outcome = self._failed(callback, error)
+            except Exception as error:  # noqa: BLE001 - whatever happens, an attempt has an outcome
+                outcome = self._unforeseen(timer, callback, error)
+            if outcome is None:
+                posted.append(timer)
+            else:
+                mail.ended((timer,), outcome)
+        if posted:
+            self._posted.append((mail, posted))
+            if not self._is_confirming:
+                self._is_confirming = True
+                self._start(self._confirm())
 
     async def close(self) -> None:
         """Send nothing more. The connection is not closed: others speak over it too."""
@@ -133,30 +137,28 @@ class NatsSender:
     async def _attempt(
         self, timer: Timer, callback: NatsCallback, is_mine: Callable[[], bool]
     ) -> Outcome:
+        if not is_mine():
+            return _UNSENT
         if callback.jetstream:
             message = self._message(timer, callback)
             if isinstance(message, Outcome):
                 return message
-            if self._closed or not is_mine():
-                return _UNSENT
             await self._jetstream.publish(message, _WITHIN)
             return _SENT
-        if (outcome := self._publish(timer, callback, is_mine)) is not None:
+        if (outcome := self._publish(timer, callback)) is not None:
             return outcome
         refused = await self._nats.flush(_WITHIN)
         if refused and subject_of(callback) in refused:
             raise NotPermitted(subject_of(callback))
         return _SENT
 
-    def _publish(
-        self, timer: Timer, callback: NatsCallback, is_mine: Callable[[], bool]
-    ) -> Outcome | None:
+    def _publish(self, timer: Timer, callback: NatsCallback) -> Outcome | None:
         """Put a message on its way; None if it is, and only a flush tells what comes of it."""
+        if self._closed:
+            return _UNSENT
         message = self._message(timer, callback)
         if isinstance(message, Outcome):
             return message
-        if self._closed or not is_mine():
-            return _UNSENT
         self._nats.publish(message.subject, message.data, headers=message.headers)
         return None
 
@@ -175,30 +177,31 @@ class NatsSender:
         """Tell all that were posted in one turn of the loop what came of them."""
         started = self._clock.monotonic()
         posted, self._posted, self._is_confirming = self._posted, [], False
-        if not posted:
-            return
         try:
             refused = await self._nats.flush(_WITHIN)
         except NatsError as error:
             latency = self._since(started)
-            for parcel in posted:
-                callback = cast("NatsCallback", parcel.timer.spec.callback)
-                parcel.ended(replace(self._failed(callback, error), latency_ms=latency))
+            for mail, timers in posted:
+                self._fail(mail, timers, error, latency)
             return
         sent = Outcome(kind=Kind.OK, latency_ms=self._since(started))
-        for parcel in posted:
-            parcel.ended(sent if not refused else self._answered(parcel, refused, sent))
+        for mail, timers in posted:
+            arrived = timers
+            if refused:
+                arrived = [each for each in timers if _subject(each) not in refused]
+                others = [each for each in timers if _subject(each) in refused]
+                self._fail(mail, others, NotPermitted("it says so"), sent.latency_ms)
+            mail.ended(arrived, sent)
 
-    def _answered(self, parcel: Parcel, refused: frozenset[str], sent: Outcome) -> Outcome:
-        callback = cast("NatsCallback", parcel.timer.spec.callback)
-        subject = subject_of(callback)
-        if subject not in refused:
-            return sent
-        failed = self._failed(callback, NotPermitted(subject))
-        return replace(failed, latency_ms=sent.latency_ms)
+    def _fail(
+        self, mail: Mail, timers: Iterable[Timer], error: NatsError, latency: int | None
+    ) -> None:
+        for timer in timers:
+            outcome = self._failed(cast("NatsCallback", timer.spec.callback), error)
+            mail.ended((timer,), replace(outcome, latency_ms=latency))
 
-    async def _send_alone(self, parcel: Parcel) -> None:
-        parcel.ended(await self._send(parcel.timer, parcel.is_mine))
+    async def _send_alone(self, mail: Mail, timer: Timer) -> None:
+        mail.ended((timer,), await self._send(timer, partial(mail.is_mine, timer)))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -277,6 +280,10 @@ def _problem_of_parts(callback: NatsCallback) -> str | None:
         return f"callback.key: {problem}"
     problem = subjects.problem_with(subject_of(callback))
     return problem and f"callback.key: with the topic before it, it {problem}"
+
+
+def _subject(timer: Timer) -> str:
+    return subject_of(cast("NatsCallback", timer.spec.callback))
 
 
 def subject_of(callback: NatsCallback) -> str:

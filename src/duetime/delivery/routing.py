@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from duetime.delivery import Parcel, PostingSender, Sender
+from duetime.delivery import Mail, PostingSender, Sender
 from duetime.timer import Callback, NatsCallback, Outcome, Timer
 
 
@@ -25,8 +25,8 @@ class RoutingSender:
     def posts(self, callback: Callback) -> bool:
         return isinstance(callback, NatsCallback)
 
-    def post(self, parcel: Parcel) -> None:
-        self._nats.post(parcel)
+    def post(self, mail: Mail) -> None:
+        self._nats.post(mail)
 
     async def close(self) -> None:
         await self._nats.close()

@@ -136,14 +136,15 @@ class Column:
         heap, versions = self._heaps[tenant], self._versions
         heap.turn = next(self._turns)
         entries, until = heap.entries, len(taken) + share
-        while len(taken) < until:
-            if not entries or entries[0][0] > now:
-                return False
-            timer = self._pop(tenant, heap)
+        popped: list[Timer] = []
+        while entries and entries[0][0] <= now and len(taken) < until:
+            timer = heapq.heappop(entries)[2]
+            popped.append(timer)
             if versions.get(timer.id) == timer.version:
                 del versions[timer.id]
                 taken.append(timer)
-        return bool(entries)
+        self._note_popped(tenant, heap, popped)
+        return bool(entries) and entries[0][0] <= now
 
     def _first(self, tenant: str) -> Millis | None:
         """When the first of a tenant's is due."""
@@ -151,18 +152,16 @@ class Column:
         while heap is not None and heap.entries:
             if not self._is_stale(heap.entries[0][2]):
                 return heap.entries[0][0]
-            self._pop(tenant, heap)
+            self._note_popped(tenant, heap, [heapq.heappop(heap.entries)[2]])
         return None
 
     def _is_stale(self, timer: Timer) -> bool:
         return self._versions.get(timer.id) != timer.version
 
-    def _pop(self, tenant: str, heap: _Heap) -> Timer:
-        timer = heapq.heappop(heap.entries)[2]
-        weight = timer.weight
+    def _note_popped(self, tenant: str, heap: _Heap, timers: list[Timer]) -> None:
+        weight = sum([timer.weight for timer in timers])
         heap.weight -= weight
         self.weight -= weight
-        self._count -= 1
+        self._count -= len(timers)
         if not heap.entries:
             del self._heaps[tenant]
-        return timer

@@ -8,7 +8,7 @@ never race each other.
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from duetime import model
 from duetime.clock import Clock, Millis, sleep
@@ -78,17 +78,19 @@ class Committer:
     def __len__(self) -> int:
         return len(self._claims)
 
-    def end(self, claim: Claim, outcome: Outcome) -> None:
-        """Note down how an attempt ended, to be written in the next pass."""
-        claim.outcome = outcome
-        self._ended.append(claim)
-        self._ended_weight += claim.timer.spec.weight
+    def end(self, claims: Sequence[Claim], outcome: Outcome) -> None:
+        """Note down how attempts ended, to be written in the next pass."""
+        had = len(self._ended)
+        for claim in claims:
+            claim.outcome = outcome
+            self._ended_weight += claim.timer.spec.weight
+        self._ended.extend(claims)
         if not outcome.ok:
             self._is_patient = False
-        if len(self._ended) == 1:
+        if not had:
             self._ended_since = self._clock.monotonic()
             self._wake()
-        elif len(self._ended) == ENOUGH:
+        elif had < ENOUGH <= len(self._ended):
             self._wake()
 
     async def gather(self) -> float:

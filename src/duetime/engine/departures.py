@@ -7,8 +7,9 @@ somewhat ahead. What has not left after a moment is handed back, and can be canc
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 
-from duetime.clock import Clock
+from duetime.clock import Clock, Millis
 from duetime.delivery import Post, Sender
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
@@ -60,7 +61,7 @@ class Departures:
         self._parcels: Parcels | None = None
         if isinstance(sender, Post):
             self._parcels = Parcels(
-                sender, may_be_sent=self._may_be_sent, on_end=self._end, lost=_STOPPED
+                sender, sendable=self._sendable, on_end=self._end, lost=_STOPPED
             )
 
     def depart(self, name: str, claim: Claim) -> None:
@@ -79,7 +80,7 @@ class Departures:
     def hand_back(self, waited: float = LONGEST_WAIT) -> None:
         """Make what has waited for so long pending again, as if it had not been claimed."""
         for name, claim in self.take_back(waited):
-            self._committer.end(claim, _NOT_STARTED)
+            self._committer.end([claim], _NOT_STARTED)
             self._targets.leave(name, claim.timer)
 
     def take_back(self, waited: float = LONGEST_WAIT) -> list[tuple[str, Claim]]:
@@ -152,18 +153,27 @@ class Departures:
             else:
                 outcome = await self._sender.send(
                     claim.timer,
-                    lambda: self._may_be_sent(name, claim),
+                    lambda: self._may_be_sent(
+                        name, claim, self._clock.now(), self._clock.monotonic()
+                    ),
                 )
         finally:
-            self._end(name, claim, outcome)
+            self._end(name, [claim], outcome)
 
-    def _end(self, name: str, claim: Claim, outcome: Outcome) -> None:
-        self._committer.end(claim, outcome)
-        if self._gates.ended(name, claim.timer.id, outcome):
+    def _end(self, name: str, claims: Sequence[Claim], outcome: Outcome) -> None:
+        """Take note of what came of some that went to one receiver."""
+        timers = [claim.timer for claim in claims]
+        self._committer.end(claims, outcome)
+        if self._gates.ended(name, timers, outcome):
             self._targets.begin_anew(name)
-        self._targets.end(name, claim.timer, outcome.kind)
+        self._targets.end(name, timers, outcome.kind)
 
-    def _may_be_sent(self, name: str, claim: Claim) -> bool:
+    def _sendable(self, name: str, claims: Sequence[Claim]) -> list[Claim]:
+        """Those that may be sent to a receiver now."""
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        return [claim for claim in claims if self._may_be_sent(name, claim, now, monotonic)]
+
+    def _may_be_sent(self, name: str, claim: Claim, now: Millis, monotonic: float) -> bool:
         if self._holds.is_held(claim.timer) or not self._gates.may_send(name, claim.timer.id):
             return False
-        return claim.may_be_sent(self._clock.now(), self._clock.monotonic())
+        return claim.may_be_sent(now, monotonic)

@@ -6,14 +6,14 @@ all tenants (``tenancy/target.py`` ``name_of``).
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from duetime.clock import Clock, Millis
 from duetime.engine.breaker import INSTANT, Breakers
 from duetime.nodes import TargetReport
 from duetime.tenancy.rules import Rules
 from duetime.tenancy.target import Target
-from duetime.timer import Outcome
+from duetime.timer import Outcome, Timer
 
 LOOK_AFTER = 1.0  # seconds: the wall clock, by which pauses end, may be set
 
@@ -74,14 +74,18 @@ class Gates:
         if self.breakers.failing:
             self.breakers.begun(name, id_)
 
-    def left(self, name: str, id_: str) -> None:
-        """Take note that it has given it back."""
+    def left(self, name: str, timers: Iterable[Timer]) -> None:
+        """Take note that some have given theirs back."""
         if self.breakers.failing:
-            self.breakers.left(name, id_)
+            for timer in timers:
+                self.breakers.left(name, timer.id)
 
-    def ended(self, name: str, id_: str, outcome: Outcome) -> bool:
-        """Learn from an attempt; tells whether the receiver was shut by it, or opened."""
-        return self.breakers.ended(name, id_, outcome)
+    def ended(self, name: str, timers: Sequence[Timer], outcome: Outcome) -> bool:
+        """Learn from attempts; tells whether the receiver was shut by them, or opened."""
+        if outcome.ok:  # one answer tells as much as many at once
+            return self.breakers.ended(name, timers[0].id, outcome)
+        has_turned = [self.breakers.ended(name, timer.id, outcome) for timer in timers]
+        return any(has_turned)
 
     def opened(self) -> list[str]:
         """Receivers that somebody waits for, and that may be open by now."""

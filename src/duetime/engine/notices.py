@@ -44,25 +44,27 @@ class Notices:
 
     def notice(self, timer: Timer) -> None:
         """Take note of a timer; what was noted of it before is out of date."""
-        now = self._clock.now()
         self._targets.queues.forget_older(timer.id, timer.version)
-        if self._is_left_to_others(timer, now):
+        wake_at = timer.wake_at
+        if wake_at is None:
             self._agenda.forget(timer.id)
-            if timer.wake_at is not None and self._reader.is_near(timer.wake_at):
+            return
+        now = self._clock.now()
+        if self._is_left_to_others(timer, wake_at, now):
+            self._agenda.forget(timer.id)
+            if self._reader.is_near(wake_at):
                 self._herald.tell(Waking.of(timer))
-        elif timer.wake_at is None or not self._reader.has_read(timer.wake_at):
+        elif not self._reader.has_read(wake_at):
             self._agenda.forget(timer.id)
-        elif self._agenda.has_room_for(
-            timer.wake_at, timer.weight, now
-        ) and self._agenda.leaves_room(timer, now):
+        elif self._agenda.has_room_for(wake_at, timer.weight, now) and self._agenda.leaves_room(
+            timer, now
+        ):
             is_news = self._agenda.put(timer, now)
-            if is_news and self._agenda.next_at() == timer.wake_at:
+            if is_news and self._agenda.next_at() == wake_at:
                 self._wake()
         # Else memory stays bounded: it will be found when it is late.
 
-    def _is_left_to_others(self, timer: Timer, now: Millis) -> bool:
+    def _is_left_to_others(self, timer: Timer, wake_at: Millis, now: Millis) -> bool:
         if self._members.is_mine(timer.id):
             return False
-        if timer.wake_at is None or not self.is_starting:
-            return True
-        return timer.wake_at > now + IMMINENT
+        return not self.is_starting or wake_at > now + IMMINENT

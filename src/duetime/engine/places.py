@@ -12,6 +12,8 @@ A receiver whose callbacks are posted (``delivery/__init__.py`` ``Post``) answer
 them at once, after a moment. It need not earn its places, and each is a part of one only.
 """
 
+from collections.abc import Sequence
+
 from duetime.engine.gates import Gates
 from duetime.engine.lanes import Lane, Party, Target
 from duetime.engine.throttle import ANY
@@ -62,8 +64,8 @@ class Places:
 
     def may_begin(self, lane: Lane) -> bool:
         """Tell whether one more of a lane may be under way, if it is its turn."""
-        target = lane.target
-        if self.free <= 0 or target.under_way >= self.of(target):
+        target, free = lane.target, self.free
+        if free <= 0 or target.under_way >= self._of(target, free):
             return False
         if not lane.is_throttled:
             return not self._throttles.is_shared or self.allowance(lane.tenant) > 0
@@ -89,12 +91,15 @@ class Places:
 
         So receivers that answered quickly and then hang do not take the last places of a node.
         """
+        return self._of(target, self.free)
+
+    def _of(self, target: Target, free: int) -> int:
         places = self._gates.places(target.name, target.under_way)
         if places is not None:  # what was claimed ahead would have to be handed back
             target.answers = target.ahead = 0
             return places
-        left = self.free * POSTED_IN_ONE if target.is_posted else self.free // 4
-        return min(target.places, max(left, 1))
+        left = max(free * POSTED_IN_ONE if target.is_posted else free // 4, 1)
+        return min(target.places, left)
 
     def is_shut(self, target: Target) -> bool:
         """Tell whether a receiver has no places at all: it is paused, or keeps failing."""
@@ -112,14 +117,14 @@ class Places:
         target.ahead = max(min(2 * (target.answers - 1), most), 0)
         target.answers = 0
 
-    def earn(self, target: Target, kind: Kind) -> None:
-        """Take note of how an attempt has ended."""
+    def earn(self, target: Target, kind: Kind, count: int) -> None:
+        """Take note of how so many attempts have ended."""
         if kind in _ANSWERS:
-            target.answers += 1
-            target.places = min(target.places + 1, target.most)
+            target.answers += count
+            target.places = min(target.places + count, target.most)
         elif kind is Kind.TIMEOUT:
             target.answers = target.ahead = 0
-            target.places = max(target.places // 2, min(LEAST_PLACES, target.most))
+            target.places = max(target.places >> count, min(LEAST_PLACES, target.most))
 
     def occupy(self, lane: Lane, timer: Timer) -> None:
         """Take a place."""
@@ -137,18 +142,19 @@ class Places:
                     each.throttle.take()
         self._gates.begun(target.name, timer.id)
 
-    def vacate(self, lane: Lane, timer: Timer, *, was_sent: bool) -> None:
-        """Give a place back, and what its limits gave for it if it was not used."""
+    def vacate(self, lane: Lane, timers: Sequence[Timer], *, was_sent: bool) -> None:
+        """Give places back, and what their limits gave for them if they were not used."""
         target, group, tenant = lane.target, lane.group, lane.tenant
-        self._gates.left(target.name, timer.id)
-        lane.under_way -= 1
-        target.under_way -= 1
-        group.under_way -= 1
-        tenant.under_way -= 1
-        self.under_way -= 1
-        self._posted -= target.is_posted
-        self._load -= timer.weight
+        count = len(timers)
+        lane.under_way -= count
+        target.under_way -= count
+        group.under_way -= count
+        tenant.under_way -= count
+        self.under_way -= count
+        self._posted -= count * target.is_posted
+        self._load -= sum([timer.weight for timer in timers])
+        self._gates.left(target.name, timers)
         if lane.is_throttled and not was_sent:
             for each in (target, group, tenant):
                 if each.throttle is not None:
-                    each.throttle.give_back()
+                    each.throttle.give_back(count)

@@ -13,7 +13,7 @@ costs them no places, and none of them waits in the queue of another.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from duetime.clock import Millis, SystemClock
 from duetime.engine.gates import Gates
@@ -148,14 +148,22 @@ class Targets:
             return 0, 0
         return sum(map(self.queues.count, target.lanes.values())), target.under_way
 
-    def end(self, name: str, timer: Timer, kind: Kind) -> None:
-        """Give back the place of an attempt that has ended so."""
-        self._places.earn(self._targets[name], kind)
-        self._leave(name, timer, was_sent=kind is not Kind.UNSENT)
+    def end(self, name: str, timers: Sequence[Timer], kind: Kind) -> None:
+        """Give back the places of attempts that have ended so."""
+        self._places.earn(self._targets[name], kind, len(timers))
+        was_sent = kind is not Kind.UNSENT
+        if len(timers) == 1:
+            self._leave(name, timers[0].group, timers, was_sent=was_sent)
+            return
+        by_group: dict[str, list[Timer]] = {}
+        for timer in timers:
+            by_group.setdefault(timer.group, []).append(timer)
+        for group_name, those in by_group.items():
+            self._leave(name, group_name, those, was_sent=was_sent)
 
     def leave(self, name: str, timer: Timer) -> None:
         """Give back a place that was not used."""
-        self._leave(name, timer, was_sent=False)
+        self._leave(name, timer.group, [timer], was_sent=False)
 
     def oldest_waiting(self) -> Millis | None:
         """When the timer was due that has waited longest, but for what limits and gates hold."""
@@ -188,12 +196,14 @@ class Targets:
     def _lanes(self) -> Iterator[Lane]:
         return (lane for target in self._targets.values() for lane in target.lanes.values())
 
-    def _leave(self, name: str, timer: Timer, *, was_sent: bool) -> None:
-        lane, was_full = self._targets[name].lanes[timer.group], self.free <= 0
-        self._places.vacate(lane, timer, was_sent=was_sent)
+    def _leave(
+        self, name: str, group_name: str, timers: Sequence[Timer], *, was_sent: bool
+    ) -> None:
+        lane, was_full = self._targets[name].lanes[group_name], self.free <= 0
+        self._places.vacate(lane, timers, was_sent=was_sent)
         self._turns.note_free(lane)
         if not lane.under_way and not lane.waiting:
-            self._close(lane, timer.group)
+            self._close(lane, group_name)
         if was_full or self._turns or self._turns.has_squeezed:
             self._on_free_place()
 

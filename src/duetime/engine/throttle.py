@@ -50,9 +50,9 @@ class Throttle:
         self._bucket.asked += 1
         self._bucket.take()
 
-    def give_back(self) -> None:
-        """It was not sent after all."""
-        self._bucket.give_back()
+    def give_back(self, count: int) -> None:
+        """So many were not sent after all."""
+        self._bucket.give_back(count)
 
     def demand(self, waiting: int, now: float) -> float:
         """How many could be begun in a second: those that wait, and those that were of late."""

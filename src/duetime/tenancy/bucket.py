@@ -77,9 +77,9 @@ class Bucket:
         """Take one that is there."""
         self._tokens -= 1
 
-    def give_back(self) -> None:
-        """Put one back that was not used."""
-        self._tokens = min(self._tokens + 1, self._capacity)
+    def give_back(self, count: int) -> None:
+        """Put so many back that were not used."""
+        self._tokens = min(self._tokens + count, self._capacity)
 
     def refuse(self, now: float) -> int:
         """Count a refusal: the how-many-eth it is within about a second."""

@@ -106,7 +106,11 @@ def _apply_part(connection: sqlite3.Connection, part: Sequence[tuple[int, Change
     for columns, those in alike.items():
         winners += _update(connection, columns, those)
     changes = [change for _, change in winners]
-    retagged = [change.new for change in changes if change.new.spec.tags != change.old.spec.tags]
+    retagged = [
+        change.new
+        for change in changes
+        if change.new.spec is not change.old.spec and change.new.spec.tags != change.old.spec.tags
+    ]
     if retagged:
         _drop(connection, "tags", "timer", [timer.id for timer in retagged])
         _write_tags(connection, retagged)
