@@ -241,3 +241,44 @@ async def test_a_group_that_is_paused_meanwhile_is_not_posted(node):
     assert node.sent == []
     await node.commit()
     assert (await node.get(timer)).status is Status.PENDING
+
+
+async def test_those_that_end_together_give_all_their_places_back(node, clock):
+    """Whichever groups they are of, and though the answers to some came before."""
+    groups = ("a", "b", "a", "c")
+    timers = [await node.create(callback=POSTED, group=each, delay="1s") for each in groups]
+    clock.advance(1_000)
+    await node.dispatch()
+    assert node.engine.targets.under_way == len(groups)
+    (mail,) = {mail for mail, _ in node.sender.posted}
+    mail.ended(mail.timers[:1], node.sender.answer)
+    mail.ended(mail.timers, node.sender.answer)
+    assert node.engine.targets.under_way == 0
+    assert node.engine.targets.counts() == {}
+    await node.commit()
+    assert {(await node.get(timer)).status for timer in timers} == {Status.COMPLETED}
+
+
+async def test_failures_that_come_together_count_each(node, clock):
+    """A receiver that has refused enough of them is shut."""
+    gates = node.engine.departures._gates
+    timers = [await node.create(callback=POSTED, delay="1s") for _ in range(10)]
+    clock.advance(1_000)
+    await node.dispatch()
+    (mail,) = {mail for mail, _ in node.sender.posted}
+    mail.ended(mail.timers, Outcome(kind=Kind.NETWORK, error="refused", retryable=True))
+    ((name, breaker),) = gates.breakers.failing.items()
+    assert breaker.failures == len(timers)
+    assert gates.is_shut(name)
+
+
+async def test_what_never_left_is_unsent_when_a_stop_gives_up(node):
+    """It was claimed and not posted: no attempt of it is lost."""
+    timer = await node.create(callback=POSTED)
+    await node.engine.reader.step()
+    await node.engine.dispatcher.step()
+    assert node.engine.departures._parcels.give_up() == 1
+    await node.commit()
+    assert node.sent == []
+    stored = await node.get(timer)
+    assert (stored.status, stored.progress.attempt) == (Status.PENDING, 0)
