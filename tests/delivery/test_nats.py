@@ -14,6 +14,8 @@ from duetime.clock import SystemClock
 from duetime.delivery.nats import NatsSender
 from duetime.delivery.terms import Terms
 from duetime.nats.connection import Connection
+from duetime.requests import LONGEST_TEXT
+from duetime.tenancy.signing_secrets import MOST_ACTIVE
 from duetime.timer import HttpCallback, Kind, NatsCallback, Outcome, Timer
 from tests.delivery.conftest import make_timer, mine, the_same_for_all
 from tests.nats.conftest import Stranger, answering, listening
@@ -352,6 +354,22 @@ async def test_problems(make_sender, url: str, callback: NatsCallback, problem: 
     found = sender.problem(callback)
     assert found == problem if problem is None else (found or "").startswith(problem)
     assert sender.target(callback) == "nats"
+
+
+async def test_the_largest_that_is_accepted_leaves(make_sender, url: str, topic: str):
+    """Whatever Duetime has to say of it: with the longest correlation id and all signatures."""
+    secrets = tuple(bytes([number]) * 32 for number in range(MOST_ACTIVE))
+    sender = await make_sender(url, secrets=secrets)
+    room = sender._nats.max_payload
+    while sender.problem(NatsCallback(topic=topic, payload=Raw(b"1" * room))):
+        room -= 256
+    timer = nats_timer(
+        topic,
+        payload=Raw(b"1" * room),
+        correlation_id="😀" * LONGEST_TEXT,
+        signatures=("webhook", "timer"),
+    )
+    assert (await sender.send(timer, mine)).error is None
 
 
 async def test_what_is_too_large_all_the_same(own_server: OwnServer, make_sender):

@@ -33,7 +33,8 @@ from duetime.timer import Callback, HttpCallback, Kind, NatsCallback, Outcome, T
 TARGET = "nats"  # what all topics together are called, which are on one server
 
 _WITHIN = 10.0  # seconds that the server has to confirm a message
-_OUR_HEADERS = 1024  # bytes, at most
+# Bytes, at most: 3 kB for the longest correlation id, 1 kB for as many signatures as there can be.
+_OUR_HEADERS = 5 * 1024
 _NATS_OWN = ("$", "_INBOX.")  # what the subjects of NATS itself begin with
 _MOST_REMEMBERED = 8192  # subjects that were found to be legal
 

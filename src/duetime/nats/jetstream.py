@@ -130,10 +130,6 @@ class Pulled(NamedTuple):
         """It is done with. NatsUnavailable if that cannot be said: then it comes again."""
         self.nats.publish(self.message.reply, b"+ACK")
 
-    async def ack_sync(self, within: float) -> None:
-        """The same, and return once the server knows."""
-        await self.nats.request(self.message.reply, b"+ACK", within=within)
-
     def nak(self, delay: float = 0.0) -> None:
         """Let it come again, after so many seconds."""
         wait = b' {"delay": %d}' % (delay * 1e9) if delay else b""
