@@ -1,5 +1,6 @@
 """What holds for every run: its surroundings, the order of its tests, what it says at its end."""
 
+import gc
 import os
 import re
 import signal
@@ -44,6 +45,15 @@ def pytest_configure() -> None:
     # How long an example takes says more of the machine than of what is tested.
     hypothesis.settings.register_profile("any machine", deadline=None)
     hypothesis.settings.load_profile("any machine")
+    gc.disable()  # until all tests are found, which makes a million objects that stay
+
+
+def pytest_collection_finish() -> None:
+    # What is there by now need not be looked through for cycles again and again, and tests make
+    # few that matter: a tenth of the time of most of them went into that.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

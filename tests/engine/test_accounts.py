@@ -97,7 +97,7 @@ class Storm:
             outcome = outcome or self.luck.choice([OK, DOWN, DOWN, Outcome(kind=Kind.UNSENT)])
             if not self.gates.may_send(name, timer.id):
                 outcome = Outcome(kind=Kind.UNSENT)
-            if self.gates.ended(name, timer.id, outcome):
+            if self.gates.ended(name, [timer], outcome):
                 self.targets.begin_anew(name)
             self.targets.end(name, [timer], outcome.kind)
             if outcome.kind is Kind.OK:

@@ -312,7 +312,7 @@ async def test_a_recovery_is_heard_of_too(pair, clock):
     await b.turn()
     hung = await create_for(a, a)
     clock.advance(1_000)
-    a.engine.gates.ended(NAME, hung.id, OK)  # one that was under way when it was shut
+    a.engine.gates.ended(NAME, [hung], OK)  # one that was under way when it was shut
     for node in (a, b):
         await node.engine.members.step()
     b.sender.answer = OK

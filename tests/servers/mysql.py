@@ -87,6 +87,8 @@ class FamilyServer(InstalledServer):
         """What it must know to find its files."""
         return {
             "datadir": str(self._data),
+            # One that starts deletes the tables of others in a folder that they share.
+            "tmpdir": str(self.folder),
             "lc-messages-dir": str(self._share),
             "character-sets-dir": str(self._share / "charsets"),
         }
