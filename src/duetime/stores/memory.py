@@ -98,10 +98,14 @@ class MemoryStore(BaseStore):
         self, shards: Collection[int], after: Due | None, before: Millis, limit: int
     ) -> list[Waking]:
         self._check_open()
+        wanted = None if shards is ids.ALL_SHARDS else shards
         waking = sorted(
             Waking.of(timer)
             for timer in self._timers.values()
-            if timer.wake_at is not None and timer.wake_at <= before and timer.shard in shards
+            if timer.wake_at is not None
+            and timer.wake_at <= before
+            and (after is None or timer.wake_at >= after.wake_at)
+            and (wanted is None or timer.shard in wanted)
         )
         return [line for line in waking if after is None or line.place > after][:limit]
 
@@ -160,11 +164,13 @@ class MemoryStore(BaseStore):
 
     async def events(self, shards: Collection[int], after: str | None, limit: int) -> list[Event]:
         self._check_open()
-        return [
-            event
-            for id_, event in sorted(self._events.items())
-            if ids.shard_of(id_) in shards and (after is None or id_ > after)
-        ][:limit]
+        wanted = None if shards is ids.ALL_SHARDS else shards
+        found = sorted(
+            id_
+            for id_ in self._events
+            if (after is None or id_ > after) and (wanted is None or ids.shard_of(id_) in wanted)
+        )
+        return [self._events[id_] for id_ in found[:limit]]
 
     async def published(self, ids: Sequence[str]) -> None:
         self._check_open()
