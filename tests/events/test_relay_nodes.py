@@ -141,9 +141,15 @@ async def test_a_node_that_stops_publishes_before_it_leaves(start, post, ledger)
     assert check_published(await post.read(), ledger.written) == 0
 
 
-async def test_a_node_that_stops_alone_leaves_an_empty_outbox(start, post, ledger):
+@pytest.mark.parametrize("one_was_killed", [False, True])
+async def test_a_node_that_stops_alone_leaves_an_empty_outbox(start, post, ledger, one_was_killed):
     """Also the last outcomes are published, which are written when it has left."""
     node = start("a")
+    if one_was_killed:  # its record stands still, and stays
+        await start("b").beat()
+        await work(post.clock, 30, node, writers=[node])
+        assert node.engine.members.is_alone
+        node.relay.published = 0
     await node.engine.join()
     engine = await running(node)
     node.sender.hold = asyncio.Event()

@@ -12,7 +12,7 @@ from duetime.cli.receiver import running_receiver
 from duetime.client import AsyncClient
 from duetime.ids import ALL_SHARDS
 from duetime.stores.sqlite.store import SqliteStore
-from duetime.timer import Event, Timer
+from duetime.timer import Event, Status, Timer
 from tests.events.reading import Read, read_stream
 from tests.nats.conftest import own, stranger, subject, url  # noqa: F401 - for tests
 from tests.servers.nats import NatsServer
@@ -93,8 +93,9 @@ async def check(folder: Path, found: list[Read]) -> None:
 
 
 async def is_told(folder: Path) -> bool:
-    _, waiting = await stored(folder)
-    return not waiting
+    """Whether nothing waits in the outbox, nor will when callbacks under way have ended."""
+    timers, waiting = await stored(folder)
+    return not waiting and Status.EXECUTING not in {timer.status for timer in timers}
 
 
 async def test_a_node_that_is_killed_again_and_again(tmp_path, url, stranger, subject):  # noqa: F811

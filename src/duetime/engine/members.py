@@ -205,17 +205,17 @@ class Members:
         return shares
 
     async def is_nobody_there(self) -> bool:
-        """Tell whether no node has a record now: this one has left, and none has come."""
-        return not await self._store.records(NODE_KIND)
+        """Tell whether this node has left, and none has come: all records are of the dead."""
+        return all(self._is_dead(record) for record in await self._store.records(NODE_KIND))
 
     async def still_dead(self) -> set[str]:
         """The dead whose records stand as they did when they were found so."""
-        dead = self._sightings.dead()
-        return {
-            record.name
-            for record in await self._store.records(NODE_KIND)
-            if record.name in dead and record.version == dead[record.name].version
-        }
+        records = await self._store.records(NODE_KIND)
+        return {record.name for record in records if self._is_dead(record)}
+
+    def _is_dead(self, record: Record) -> bool:
+        found = self._sightings.dead().get(record.name)
+        return found is not None and found.version == record.version
 
     async def leave(self, drain_for: float = 0.0) -> None:
         """Take this node's record away, so that the others need not wait for it.
