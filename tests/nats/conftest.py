@@ -19,6 +19,7 @@ from tests.waiting import eventually, until
 
 Connected = Callable[..., Awaitable[Connection]]
 Stranger = Callable[..., Awaitable[Client]]
+Impostor = Callable[..., Awaitable[str]]
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -117,3 +118,29 @@ async def answering(ours: Connection) -> None:
         return True
 
     await eventually(look, "a server that answers", every=0.01)
+
+
+@pytest.fixture
+async def impostor() -> AsyncIterator[Impostor]:
+    """Starts something that says this to whoever connects, and then that, and then listens."""
+    async with AsyncExitStack() as stack:
+
+        async def start(says: bytes, then: bytes = b"") -> str:
+            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                try:
+                    writer.write(says)
+                    await writer.drain()
+                    await reader.readline()
+                    writer.write(then)
+                    while await reader.read(65536):
+                        pass
+                except OSError:
+                    pass
+                finally:
+                    writer.close()
+
+            server = await asyncio.start_server(talk, "127.0.0.1", 0)
+            stack.callback(server.close)
+            return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+        yield start

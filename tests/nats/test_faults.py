@@ -1,8 +1,7 @@
 """Servers that are away, killed, paused, full or no servers at all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +10,7 @@ from duetime.errors import NatsUnavailable
 from duetime.nats import link
 from duetime.nats.connection import KEEPALIVE, Connection
 from duetime.testing import FakeClock
-from tests.nats.conftest import Connected, Heard, Stranger, answering, listening
+from tests.nats.conftest import Connected, Heard, Impostor, Stranger, answering, listening
 from tests.ports import deaf_port, free_port
 from tests.servers.fixtures import OwnServer
 from tests.servers.nats import NatsServer
@@ -19,8 +18,6 @@ from tests.waiting import settle, until
 
 WITHIN = 10.0
 INFO = b'INFO {"server_id":"x","headers":true,"max_payload":1048576}\r\n'
-
-Impostor = Callable[..., Awaitable[str]]
 
 
 async def test_nobody_is_there(connected: Connected):
@@ -186,32 +183,6 @@ async def test_another_server_of_the_cluster_takes_over(own_server: OwnServer, s
     await ours.close()
 
 
-@pytest.fixture
-async def impostor() -> AsyncIterator[Impostor]:
-    """Starts something that says this to whoever connects, and then that, and then listens."""
-    async with AsyncExitStack() as stack:
-
-        async def start(says: bytes, then: bytes = b"") -> str:
-            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                try:
-                    writer.write(says)
-                    await writer.drain()
-                    await reader.readline()
-                    writer.write(then)
-                    while await reader.read(65536):
-                        pass
-                except OSError:
-                    pass
-                finally:
-                    writer.close()
-
-            server = await asyncio.start_server(talk, "127.0.0.1", 0)
-            stack.callback(server.close)
-            return f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-        yield start
-
-
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
@@ -229,12 +200,13 @@ async def test_what_is_no_server(
 ):
     """Is not spoken to, with a reason."""
     with pytest.raises(NatsUnavailable, match=reason):
-        await connected(await impostor(says))
+        await connected(f"nats://{await impostor(says)}")
 
 
 async def test_one_who_says_nothing(impostor: Impostor):
     """Is not waited for for ever."""
-    ours = Connection([await impostor(b"")], SystemClock())
+    address = await impostor(b"")
+    ours = Connection([f"nats://{address}"], SystemClock())
     with pytest.raises(NatsUnavailable, match="it did not answer in time"):
         await ours.connect(0.1)
 
@@ -261,7 +233,8 @@ async def test_garbage_in_mid_conversation(
     impostor: Impostor, connected: Connected, caplog: pytest.LogCaptureFixture
 ):
     """The link is dropped, the reason is logged, and those who wait are told."""
-    ours = await connected(await impostor(INFO, b"PONG\r\n"))
+    address = await impostor(INFO, b"PONG\r\n")
+    ours = await connected(f"nats://{address}")
     assert ours.is_connected
     assert ours._link is not None
     waiting = asyncio.create_task(ours.flush(WITHIN))

@@ -2,8 +2,6 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,14 +10,12 @@ from duetime.clock import SystemClock
 from duetime.errors import NatsUnavailable
 from duetime.nats import tls
 from duetime.nats.connection import Connection
-from tests.nats.conftest import Connected, Heard
+from tests.nats.conftest import Connected, Heard, Impostor
 from tests.servers import certificates
 from tests.waiting import until
 
 WITHIN = 10.0
 MANY_DIGITS = b"9" * 5000
-
-Impostor = Callable[..., Awaitable[str]]
 
 
 @pytest.mark.parametrize(
@@ -52,29 +48,6 @@ async def test_strangers_cannot_break_the_connection(
     await ours.flush(WITHIN)
     assert heard.data == [b"hi", b"end"]
     assert not lost
-
-
-@pytest.fixture
-async def impostor() -> AsyncIterator[Impostor]:
-    """Starts something that says this to whoever connects, and nothing more."""
-    async with AsyncExitStack() as stack:
-
-        async def start(says: bytes) -> str:
-            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                try:
-                    writer.write(says)
-                    while await reader.read(65536):
-                        pass
-                except OSError:
-                    pass
-                finally:
-                    writer.close()
-
-            server = await asyncio.start_server(talk, "127.0.0.1", 0)
-            stack.callback(server.close)
-            return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-        yield start
 
 
 async def test_nothing_is_heard_before_it_is_known_who_speaks(impostor: Impostor):

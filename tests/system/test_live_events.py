@@ -10,8 +10,7 @@ import pytest
 
 from duetime.client import AsyncClient
 from tests.api.listening import Sse, parse
-from tests.nats.conftest import own  # noqa: F401 - for tests
-from tests.servers.nats import NatsServer
+from tests.servers.fixtures import OwnServer
 from tests.system.service import API_KEY, ServiceProcess, running_service
 from tests.waiting import PATIENCE, eventually
 
@@ -206,9 +205,10 @@ async def test_all_that_is_kept(node: ServiceProcess):
     await eventually(are_told, "all of them", every=0.2)
 
 
-async def test_with_nats_over_crashes_of_it_and_of_nodes(tmp_path: Path, own: NatsServer):  # noqa: F811
+async def test_with_nats_over_crashes_of_it_and_of_nodes(tmp_path: Path, own_server: OwnServer):
     """Whoever follows hears every event, each timer in order, whatever goes and comes back."""
-    settings = {"OUTBOX": "on", "NATS_URL": own.url(), "CLAIM_TTL": "1s"}
+    nats = own_server("nats")
+    settings = {"OUTBOX": "on", "NATS_URL": nats.url(), "CLAIM_TTL": "1s"}
     nodes = [ServiceProcess(tmp_path, **settings) for _ in range(2)]
     heard: dict[str, list[int]] = {}
 
@@ -238,9 +238,9 @@ async def test_with_nats_over_crashes_of_it_and_of_nodes(tmp_path: Path, own: Na
 
         await eventually(has_begun, "the first event", every=0.2)
         made = await work(5)
-        own.crash()
+        nats.crash()
         made += await work(5)
-        own.start()
+        nats.start()
         made += await work(5)
         await nodes[0].kill()
         await nodes[0].start()
@@ -260,9 +260,10 @@ async def test_with_nats_over_crashes_of_it_and_of_nodes(tmp_path: Path, own: Na
             await node.end_if_running()
 
 
-async def test_with_nats_going_on_at_another_node_is_exact(tmp_path: Path, own: NatsServer):  # noqa: F811
+async def test_with_nats_going_on_at_another_node_is_exact(tmp_path: Path, own_server: OwnServer):
     """An id of one node is good at the other, and nothing comes twice."""
-    settings = {"OUTBOX": "on", "NATS_URL": own.url(), "CLAIM_TTL": "1s"}
+    nats = own_server("nats")
+    settings = {"OUTBOX": "on", "NATS_URL": nats.url(), "CLAIM_TTL": "1s"}
     async with (
         running_service(tmp_path, **settings) as one,
         running_service(tmp_path, **settings) as other,

@@ -191,7 +191,7 @@ class NatsSender:
             if refused:
                 arrived = [each for each in timers if _subject(each) not in refused]
                 others = [each for each in timers if _subject(each) in refused]
-                self._fail(mail, others, NotPermitted("it says so"), sent.latency_ms)
+                self._fail(mail, others, NotPermitted(), sent.latency_ms)
             mail.ended(arrived, sent)
 
     def _fail(
