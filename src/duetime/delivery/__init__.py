@@ -26,6 +26,32 @@ class Sender(Protocol):
         """Let go of every connection. Idempotent."""
 
 
+class Errand(Protocol):
+    """A claimed timer that is given away to be sent."""
+
+    @property
+    def timer(self) -> Timer:
+        """The timer, as it is stored, executing."""
+
+    def is_mine(self) -> bool:
+        """Tell whether the claim still holds: asked as in ``Sender.send``."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """Tell what came of it. Only the first time counts."""
+
+
+@runtime_checkable
+class Courier(Protocol):
+    """What a sender is as well if it can send without a task that waits for the answer."""
+
+    def begin(self, errand: Errand) -> bool:
+        """Make an attempt, if nothing has to be waited for before it is sent. Never raises.
+
+        True: ``ended`` is told in the end, or was already. False: nothing was done, so that it has
+        to be sent by ``Sender.send``.
+        """
+
+
 class Mail(Protocol):
     """Claimed timers that are given away to be sent, to one receiver."""
 

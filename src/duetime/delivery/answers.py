@@ -1,6 +1,5 @@
 """Answers: what comes back on a connection, and the ways in which it may fail to."""
 
-import asyncio
 from typing import Any, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -78,14 +77,12 @@ class Answers:
         self._is_head = False
         self._use_new_parser(sees_body=False)
 
-    def expect(
-        self, answer: asyncio.Future[Response], *, is_head: bool, excerpt: Excerpt | None = None
-    ) -> None:
+    def expect(self, *, is_head: bool, excerpt: Excerpt | None = None) -> None:
         """Wait for an answer; that to a HEAD has no body, whatever its headers say."""
         sees_body = excerpt is not None
         if self._is_head or self._sees_body is not sees_body:
             self._use_new_parser(sees_body=sees_body)  # after a HEAD, the last waits for a body
-        self.answer = answer
+        self.answer: Response | Exception | None = None  # or why there is none
         self._excerpt = excerpt
         self.can_go_on = False  # with another exchange on the same connection
         self._is_head = is_head
@@ -110,8 +107,7 @@ class Answers:
 
     def forget(self) -> None:
         """Wait no longer."""
-        del self.answer
-        self._excerpt = None
+        self.answer = self._excerpt = None
 
     def release(self) -> None:
         """Let go of the parser: the two hold each other, which only a collection would notice."""
@@ -149,11 +145,11 @@ class Answers:
 
     def fail(self, error: Exception) -> None:
         """There will be no answer."""
-        if not self.answer.done():
-            self.answer.set_exception(error)
+        if self.answer is None:
+            self.answer = error
 
     def on_message_begin(self) -> None:
-        if self.answer.done():
+        if self.answer is not None:
             self.can_go_on = False  # more came than one answer
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -167,7 +163,7 @@ class Answers:
 
     def keep(self, piece: bytes) -> None:
         """Take a piece of a body, unless it is of another answer than the one that is awaited."""
-        if self._excerpt is not None and not self.answer.done():
+        if self._excerpt is not None and self.answer is None:
             self._excerpt.add(piece)
 
     def on_message_complete(self) -> None:
@@ -180,10 +176,10 @@ class Answers:
             self._headers = []
 
     def _complete(self, *, can_go_on: bool) -> None:
-        if not self.answer.done():
+        if self.answer is None:
             self.can_go_on = can_go_on
             status = self._parser.get_status_code()
-            self.answer.set_result(Response(status, self._headers, self._excerpt, self._flaw))
+            self.answer = Response(status, self._headers, self._excerpt, self._flaw)
 
     def _stop_reading(self, problem: str) -> None:
         """Take the answer for what it is so far: its status alone decides."""

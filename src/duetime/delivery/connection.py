@@ -9,7 +9,8 @@ import asyncio
 import math
 import select
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from msgspec import Raw
 
@@ -19,6 +20,9 @@ from duetime.delivery.excerpt import Excerpt
 _ENDED = getattr(select, "POLLHUP", 0) | getattr(select, "POLLRDHUP", 0)
 _HAS_POLL = hasattr(select, "poll")  # not on Windows
 _LARGE = 64 * 1024  # a request that may not leave at once
+
+# Is told what came of a request: an answer, or NoAnswer or TimeoutError.
+OnEnd: TypeAlias = Callable[[Response | Exception], None]
 
 
 class Connection(asyncio.Protocol):
@@ -33,9 +37,10 @@ class Connection(asyncio.Protocol):
         "_alarm_at",
         "_answers",
         "_deadline",
+        "_is_large",
         "_is_tls",
-        "_is_under_way",
         "_loop",
+        "_on_end",
         "_on_lost",
         "_poll",
         "_read_at_most",
@@ -65,7 +70,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
         self._answers = Answers()
-        self._is_under_way = False  # an exchange
+        self._on_end: OnEnd | None = None  # of the exchange that is under way, if one is
+        self._is_large = False  # its request
         self._deadline = 0.0  # its own, on the event loop's clock
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = math.inf
@@ -80,31 +86,59 @@ class Connection(asyncio.Protocol):
         is_head: bool = False,
         keep: int = 0,
     ) -> Response:
-        """Send a request and wait for its answer; NoAnswer or TimeoutError if none comes.
+        """Send a request and wait for its answer, as ``begin`` does; raises what came instead."""
+        ended: asyncio.Future[Response | Exception] = self._loop.create_future()
+        try:
+            self.begin(head, body, seconds, partial(_settle, ended), is_head=is_head, keep=keep)
+            answer = await ended
+        finally:
+            self._on_end = None  # whoever waited was told to stop
+            del ended
+        if isinstance(answer, Response):
+            return answer
+        try:
+            raise answer
+        finally:
+            # A failure holds this frame and thereby the request: nothing here may hold the failure.
+            del answer
+
+    def begin(
+        self,
+        head: bytes,
+        body: bytes | Raw,
+        seconds: float,
+        on_end: OnEnd,
+        *,
+        is_head: bool = False,
+        keep: int = 0,
+    ) -> None:
+        """Send a request, and tell what came of it, which may be before this returns.
 
         ``keep`` says how many bytes of the answer's body are wanted, of those that are read.
         """
         self.is_reusable = False
         if self._transport.is_closing():
-            raise NothingCame("the connection was closed")
-        answer: asyncio.Future[Response] = self._loop.create_future()
+            on_end(NothingCame("the connection was closed"))
+            return
         excerpt = Excerpt(min(keep, self._read_at_most)) if keep > 0 else None
-        self._answers.expect(answer, is_head=is_head, excerpt=excerpt)
-        self._is_under_way = True
-        try:
-            self._wait_at_most(seconds)
-            is_large = self._write(head, memoryview(body))
-            response = await answer
+        self._answers.expect(is_head=is_head, excerpt=excerpt)
+        self._on_end = on_end
+        self._wait_at_most(seconds)
+        self._is_large = self._write(head, memoryview(body))
+
+    def _end(self) -> None:
+        """Tell what came of the exchange, if it is known by now."""
+        answer, on_end = self._answers.answer, self._on_end
+        if answer is None or on_end is None:
+            return
+        self._on_end = None
+        self._answers.forget()
+        if isinstance(answer, Response):
             self.is_reusable = self._answers.can_go_on and not self._transport.is_closing()
-            if is_large and (self._is_tls or self._transport.get_write_buffer_size()):
+            if self._is_large and (self._is_tls or self._transport.get_write_buffer_size()):
                 self.is_reusable = False  # the answer came before the request was out
             self.exchanges += 1
-            return response
-        finally:
-            self._is_under_way = False
-            # A failure holds this frame and thereby the request: nothing here may hold the failure.
-            self._answers.forget()
-            del answer
+        on_end(answer)
 
     def _wait_at_most(self, seconds: float) -> None:
         """Set the alarm. It is left as it is between exchanges: setting it costs more than that."""
@@ -120,13 +154,14 @@ class Connection(asyncio.Protocol):
 
     def _on_alarm(self) -> None:
         self._alarm, self._alarm_at = None, math.inf
-        if not self._is_under_way:
+        if self._on_end is None:
             return
         left = self._deadline - self._loop.time()
         if left > 0:  # it was set for an exchange before this one
             self._set_alarm(left)
         else:
             self._answers.run_out()
+            self._end()
 
     def _write(self, head: bytes, body: memoryview) -> bool:
         """Write a request, at once and without a copy if it is large; tell whether it is."""
@@ -147,9 +182,10 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close it; an exchange that is under way ends without an answer."""
         self.is_reusable = False
-        if self._is_under_way:
-            self._answers.fail(GivenUp())
         self._transport.abort()
+        if self._on_end is not None:
+            self._answers.fail(GivenUp())
+            self._end()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -160,21 +196,30 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_reusable = False
-        if self._is_under_way:
+        if self._on_end is not None:
             self._answers.end(exc)
+            self._end()
         if self._alarm is not None:
             self._alarm.cancel()
         self._answers.release()
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_under_way:
+        if self._on_end is not None:
+            # Not in the middle of it: what else came with the answer is looked at as well.
             self._answers.feed(data, self._read_at_most)
+            self._end()
         else:
             self.close()  # nobody asked
 
     def eof_received(self) -> None:
         """The other side says no more, which may be long before the connection is lost."""
         self.is_reusable = False
-        if self._is_under_way:
+        if self._on_end is not None:
             self._answers.end(None)
+            self._end()
+
+
+def _settle(ended: asyncio.Future[Response | Exception], answer: Response | Exception) -> None:
+    if not ended.done():
+        ended.set_result(answer)

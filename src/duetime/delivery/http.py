@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pyreqwest.http import Url
 
 from duetime.clock import Clock, Millis
-from duetime.delivery import headers, outcomes
+from duetime.delivery import Errand, headers, outcomes
 from duetime.delivery.answers import NoAnswer, NothingCame, Response, Unfinished
 from duetime.delivery.capture import Capture, capture_of
 from duetime.delivery.client_certificate import ClientCertificate
@@ -137,6 +137,72 @@ class HttpSender:
             return replace(outcome, latency_ms=self._since(started))
         return outcome
 
+    def begin(self, errand: Errand) -> bool:
+        """Send at once, where the receiver is known and a connection to it is at rest.
+
+        Nearly all of a burst is sent like this: a task that waits for the answer, through all of
+        the calls that ``send`` is made of, would cost as much again.
+        """
+        timer, callback = errand.timer, errand.timer.spec.callback
+        if not isinstance(callback, HttpCallback) or callback.credential is not None:
+            return False
+        started = self._clock.monotonic()
+        url = self._urls.get(callback.url)
+        connection = None if url is None or self._closed else self._at_hand(url.receiver)
+        if url is None or connection is None:
+            return False
+        try:
+            request = self._request(timer, callback, url, started)
+        except Exception:  # noqa: BLE001 - who sends it will say what is wrong
+            request = _UNSENT
+        if isinstance(request, Outcome):
+            self._connections.give_back(connection)
+            return False
+        if not errand.is_mine():
+            self._connections.give_back(connection)
+            errand.ended(_UNSENT)
+            return True
+        connection.begin(
+            request.head,
+            headers.body(callback),
+            callback.timeout / 1000,
+            partial(self._on_end, errand, connection, request),
+            is_head=callback.method == "HEAD",
+            keep=request.capture.wanted,
+        )
+        return True
+
+    def _at_hand(self, receiver: Receiver) -> Connection | None:
+        """A connection to a receiver that may be called, if nothing has to be waited for."""
+        answer = self._known(receiver)
+        if answer is None or answer.error is not None:
+            return None
+        receiver.judge(answer, self._egress)
+        if not receiver.addresses:
+            return None
+        return self._connections.take(receiver, receiver.addresses[0])
+
+    def _on_end(
+        self,
+        errand: Errand,
+        connection: Connection,
+        request: _Request,
+        answer: Response | Exception,
+    ) -> None:
+        """Tell what came of what was begun."""
+        try:
+            outcome = (
+                self._answered(request, answer)
+                if isinstance(answer, Response)
+                else self._unanswered(connection, request, answer)
+            )
+        except Exception as error:  # noqa: BLE001 - as in send
+            outcome = _unforeseen(errand.timer, request.callback, error)
+        self._connections.give_back(connection)
+        if outcome.latency_ms is None:
+            outcome = replace(outcome, latency_ms=self._since(request.started))
+        errand.ended(outcome)
+
     async def close(self) -> None:
         self._closed = True
         self._resolver.close()
@@ -210,6 +276,9 @@ class HttpSender:
             return response
         if shown is not None:
             response = shown.unrepeated(response)
+        return self._answered(request, response)
+
+    def _answered(self, request: _Request, response: Response) -> Outcome:
         latency = self._since(request.started)
         return outcomes.answered(
             response, request.capture, request.url.parsed, self._clock, latency
@@ -287,22 +356,30 @@ class HttpSender:
         return outcome
 
     async def _exchange(self, connection: Connection, request: _Request) -> Response | Outcome:
-        url, head, callback, capture, started, _ = request
+        _, head, callback, capture, started, _ = request
         left, is_head = self._left(callback, started), callback.method == "HEAD"
-        _, address, _ = connection.route
         try:
             return await connection.exchange(
                 head, headers.body(callback), left, is_head=is_head, keep=capture.wanted
             )
-        except TimeoutError as error:
-            url.receiver.demote(address)
-            return outcomes.timed_out(callback.timeout, has_begun=isinstance(error, Unfinished))
-        except NoAnswer as error:
-            if isinstance(error, NothingCame):
-                self._connections.was_cut(connection)
-            return outcomes.unanswered(error, url.receiver.name(address))
+        except (TimeoutError, NoAnswer) as error:
+            return self._unanswered(connection, request, error)
         finally:
             self._connections.give_back(connection)
+
+    def _unanswered(self, connection: Connection, request: _Request, error: Exception) -> Outcome:
+        """What it means that there was no answer, and what is learned from that."""
+        _, address, _ = connection.route
+        receiver = request.url.receiver
+        if isinstance(error, TimeoutError):
+            receiver.demote(address)
+            has_begun = isinstance(error, Unfinished)
+            return outcomes.timed_out(request.callback.timeout, has_begun=has_begun)
+        if not isinstance(error, NoAnswer):
+            raise error
+        if isinstance(error, NothingCame):
+            self._connections.was_cut(connection)
+        return outcomes.unanswered(error, receiver.name(address))
 
     def _may_send(self, is_mine: Callable[[], bool]) -> bool:
         return not self._closed and is_mine()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from duetime.delivery import Mail, PostingSender, Sender
+from duetime.delivery import Courier, Errand, Mail, PostingSender, Sender
 from duetime.timer import Callback, NatsCallback, Outcome, Timer
 
 
@@ -12,6 +12,7 @@ class RoutingSender:
     def __init__(self, http: Sender, nats: PostingSender) -> None:
         self._http = http
         self._nats = nats
+        self._courier = http if isinstance(http, Courier) else None
 
     def problem(self, callback: Callback) -> str | None:
         return self._of(callback).problem(callback)
@@ -21,6 +22,11 @@ class RoutingSender:
 
     async def send(self, timer: Timer, is_mine: Callable[[], bool]) -> Outcome:
         return await self._of(timer.spec.callback).send(timer, is_mine)
+
+    def begin(self, errand: Errand) -> bool:
+        if self._courier is None or isinstance(errand.timer.spec.callback, NatsCallback):
+            return False
+        return self._courier.begin(errand)
 
     def posts(self, callback: Callback) -> bool:
         return isinstance(callback, NatsCallback)

@@ -80,12 +80,16 @@ class Committer:
 
     def end(self, claims: Sequence[Claim], outcome: Outcome) -> None:
         """Note down how attempts ended, to be written in the next pass."""
-        had = len(self._ended)
         for claim in claims:
             claim.outcome = outcome
-            self._ended_weight += claim.timer.spec.weight
+        self.note(claims, are_good=outcome.ok)
+
+    def note(self, claims: Sequence[Claim], *, are_good: bool) -> None:
+        """Take note of claims that have outcomes, likewise; these are good, or others."""
+        had = len(self._ended)
+        self._ended_weight += sum([claim.timer.spec.weight for claim in claims])
         self._ended.extend(claims)
-        if not outcome.ok:
+        if not are_good:
             self._is_patient = False
         if not had:
             self._ended_since = self._clock.monotonic()

@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from itertools import groupby
 
 from duetime.clock import Clock, Millis
-from duetime.delivery import Post, Sender
+from duetime.delivery import Courier, Post, Sender
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
+from duetime.engine.errands import Errands
 from duetime.engine.gates import Gates
 from duetime.engine.holds import Holds
 from duetime.engine.parcels import Parcels
@@ -35,8 +37,8 @@ class Departures:
     """Delivers claims, to each receiver as many at once as it has places.
 
     Each place of a receiver is a task that delivers one claim after the other, as long as there
-    are some: a task for each would cost more than all that the engine does for a timer. What is
-    posted needs none, and leaves at once.
+    are some: a task for each would cost more than all that the engine does for a timer. What the
+    sender can begin without waiting needs no task, and what is posted needs no place either.
     """
 
     def __init__(
@@ -58,6 +60,11 @@ class Departures:
         self._tasks: set[asyncio.Task[None]] = set()
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
+        self._errands: Errands | None = None
+        if isinstance(sender, Courier):
+            self._errands = Errands(
+                sender, may_be_sent=self._may_go, on_end=self._end_errands, lost=_STOPPED
+            )
         self._parcels: Parcels | None = None
         if isinstance(sender, Post):
             self._parcels = Parcels(
@@ -97,52 +104,72 @@ class Departures:
 
     async def finish(self, seconds: float) -> None:
         """Wait for the callbacks under way; what has not ended after so long is given up."""
-        tasks = list(self._tasks)
-        count = len(tasks) + (0 if self._parcels is None else len(self._parcels))
+        others = [each for each in (self._errands, self._parcels) if each is not None]
+        count = len(self._tasks) + sum(map(len, others))
         if not count:
             return
         log.info("stopping: waiting up to %.0f s for %d callbacks under way", seconds, count)
         all_ended = asyncio.Event()
-        waiting = asyncio.ensure_future(self._all_end(tasks))
+        waiting = asyncio.ensure_future(self._all_end(others))
         waiting.add_done_callback(lambda _: all_ended.set())
         if not await self._clock.wait(all_ended, seconds):
-            given_up = len([task for task in tasks if task.cancel()])
-            given_up += 0 if self._parcels is None else self._parcels.give_up()
+            given_up = len([task for task in self._tasks if task.cancel()])
+            given_up += sum(each.give_up() for each in others)
             log.info("stopping: handing back %d callbacks", given_up)
             await self._clock.wait(all_ended, LAST_CHANCE)
         waiting.cancel()
 
-    async def _all_end(self, tasks: list[asyncio.Task[None]]) -> None:
-        if tasks:
-            await asyncio.wait(tasks)
-        if self._parcels is not None:
-            await self._parcels.all_ended()
+    async def _all_end(self, others: Sequence[Errands | Parcels]) -> None:
+        while self._tasks or any(map(len, others)):  # the next one in a place may be of any kind
+            if self._tasks:
+                await asyncio.wait(list(self._tasks))
+            for each in others:
+                await each.all_ended()
 
     def _start(self, name: str) -> None:
         # It is given its first claim at once: what a place was found for is not taken back.
         self._places[name] = self._places.get(name, 0) + 1
         _, claim = self._ready[name].popleft()
-        task = asyncio.create_task(self._work(name, claim))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._send(name, claim)
+
+    def _send(self, name: str, claim: Claim) -> None:
+        """Deliver a claim, in a place that was taken for it."""
+        if self._errands is None or not self._errands.begin(name, claim):
+            task = asyncio.create_task(self._work(name, claim))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _work(self, name: str, claim: Claim) -> None:
+        is_an_errands = False  # the place: no task is needed for it any more
         try:
             await self._deliver(name, claim)
-            while ready := self._ready.get(name):
-                places = self._targets.places(name)
-                if self._places[name] > places:
-                    break  # it has lost some; there are others to go on
-                if self._places[name] < places and len(ready) > 1:
-                    self._start(name)
-                _, claim = ready.popleft()
-                await self._deliver(name, claim)
+            while (following := self._next(name)) is not None:
+                if self._errands is not None and self._errands.begin(name, following):
+                    is_an_errands = True
+                    return
+                await self._deliver(name, following)
         finally:
-            self._places[name] -= 1
-            if self._places[name] == 0:
-                del self._places[name]
-                if not self._ready.get(name):
-                    self._ready.pop(name, None)
+            if not is_an_errands:
+                self._vacate(name)
+
+    def _next(self, name: str) -> Claim | None:
+        """The next one for a place that is free again, and what a place that was earned is for."""
+        ready = self._ready.get(name)
+        if not ready:
+            return None
+        places = self._targets.places(name)
+        if self._places[name] > places:
+            return None  # it has lost some; there are others to go on
+        if self._places[name] < places and len(ready) > 1:
+            self._start(name)
+        return ready.popleft()[1]
+
+    def _vacate(self, name: str) -> None:
+        self._places[name] -= 1
+        if self._places[name] == 0:
+            del self._places[name]
+            if not self._ready.get(name):
+                self._ready.pop(name, None)
 
     async def _deliver(self, name: str, claim: Claim) -> None:
         outcome = _STOPPED
@@ -151,19 +178,31 @@ class Departures:
             if not self._gates.may_send(name, claim.timer.id):
                 outcome = _NOT_STARTED
             else:
-                outcome = await self._sender.send(
-                    claim.timer,
-                    lambda: self._may_be_sent(
-                        name, claim, self._clock.now(), self._clock.monotonic()
-                    ),
-                )
+                outcome = await self._sender.send(claim.timer, lambda: self._may_go(name, claim))
         finally:
             self._end(name, [claim], outcome)
 
     def _end(self, name: str, claims: Sequence[Claim], outcome: Outcome) -> None:
         """Take note of what came of some that went to one receiver."""
-        timers = [claim.timer for claim in claims]
         self._committer.end(claims, outcome)
+        self._learn(name, claims, outcome)
+
+    def _end_errands(self, name: str, claims: Sequence[Claim]) -> None:
+        """Take note of what came of errands to one receiver, and send the next ones."""
+        for are_good, those in groupby(claims, _is_good):
+            alike = list(those)
+            self._committer.note(alike, are_good=are_good)
+            # What went well is learned once for all, and of what did not, each counts.
+            for some in [alike] if are_good else [[claim] for claim in alike]:
+                self._learn(name, some, some[0].outcome or _STOPPED)
+        for _ in claims:
+            if (claim := self._next(name)) is None:
+                self._vacate(name)
+            else:
+                self._send(name, claim)
+
+    def _learn(self, name: str, claims: Sequence[Claim], outcome: Outcome) -> None:
+        timers = [claim.timer for claim in claims]
         if self._gates.ended(name, timers, outcome):
             self._targets.begin_anew(name)
         self._targets.end(name, timers, outcome.kind)
@@ -173,7 +212,14 @@ class Departures:
         now, monotonic = self._clock.now(), self._clock.monotonic()
         return [claim for claim in claims if self._may_be_sent(name, claim, now, monotonic)]
 
+    def _may_go(self, name: str, claim: Claim) -> bool:
+        return self._may_be_sent(name, claim, self._clock.now(), self._clock.monotonic())
+
     def _may_be_sent(self, name: str, claim: Claim, now: Millis, monotonic: float) -> bool:
         if self._holds.is_held(claim.timer) or not self._gates.may_send(name, claim.timer.id):
             return False
         return claim.may_be_sent(now, monotonic)
+
+
+def _is_good(claim: Claim) -> bool:
+    return claim.outcome is not None and claim.outcome.ok
