@@ -82,14 +82,14 @@ class Capture(NamedTuple):
         return following.read(_body_of(response), now)
 
 
-_NOTHING = Capture()
+NOTHING = Capture()
 
 
 def capture_of(spec: Spec, callback: HttpCallback, check: Check | None) -> Capture:
     """What a timer wants of its answer, and its group."""
     follows = callback.follow_response
     if check is None and not follows and not spec.response_bytes and not spec.response_headers:
-        return _NOTHING
+        return NOTHING
     return Capture(spec.response_bytes, spec.response_headers, check, follows)
 
 

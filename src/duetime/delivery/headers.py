@@ -151,6 +151,44 @@ def build(
     return headers
 
 
+def head(
+    timer: Timer,
+    callback: HttpCallback,
+    now: Millis,
+    secrets: Sequence[bytes],
+    *,
+    path: str,
+    host: str,
+) -> bytes:
+    """The head of the request of one attempt, as it goes over the wire.
+
+    The same as ``written`` makes of what ``build`` says. Most timers have no headers of their own,
+    and to write the others at once takes a third of the time.
+    """
+    if callback.headers:
+        return written(callback.method, path, host, build(timer, callback, now, secrets))
+    content = body(callback)
+    told = about(timer, content, now, secrets)
+    has_payload = callback.payload is not UNSET
+    kind = "Content-Type: application/json\r\n" if has_payload else ""
+    is_told_length = has_payload or callback.method in _LENGTH_EXPECTED
+    length = f"Content-Length: {len(content)}\r\n" if is_told_length else ""
+    signed = f"Webhook-Signature: {told.signature}\r\n" if told.signature else ""
+    if told.body_signature:
+        signed += f"X-Timer-Signature: {told.body_signature}\r\n"
+    text = (
+        f"{callback.method} {path} HTTP/1.1\r\nHost: {host}\r\n"
+        f"Accept: */*\r\nUser-Agent: {USER_AGENT}\r\n"
+        f"X-Timer-Id: {told.timer}\r\nX-Timer-Attempt: {told.attempt}\r\n"
+        f"X-Timer-Due: {told.due}\r\nX-Correlation-Id: {told.correlation_id}\r\n"
+        f"Traceparent: {told.trace}\r\n{kind}{length}"
+        f"Webhook-Id: {told.webhook_id}\r\nWebhook-Timestamp: {told.timestamp}\r\n"
+        f"{signed}\r\n"
+    )
+    lines = 12 + bool(kind) + bool(length) + bool(told.signature) + bool(told.body_signature)
+    return _on_lines(text, lines)
+
+
 def of_message(
     timer: Timer, callback: NatsCallback, now: Millis, secrets: Sequence[bytes]
 ) -> bytes:
@@ -211,8 +249,11 @@ def written(method: str, path: str, host: str, headers: Mapping[str, str]) -> by
     """
     fields = map(": ".join, headers.items())
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *fields, "", ""]
-    text = "\r\n".join(lines)
-    if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):
+    return _on_lines("\r\n".join(lines), len(lines) - 1)
+
+
+def _on_lines(text: str, count: int) -> bytes:
+    if text.count("\n") > count or text.count("\r") > count:
         raise ValueError("a header has more than one line")
     return text.encode("ascii")
 

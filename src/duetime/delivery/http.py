@@ -11,7 +11,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 from pyreqwest.http import Url
 
@@ -50,7 +50,7 @@ class _ParsedUrl(NamedTuple):
     host: str  # as requests name it
 
 
-class _Request(NamedTuple):
+class _Request(Struct, gc=False):
     """One attempt's request, and what is wanted of its answer."""
 
     url: _ParsedUrl
@@ -254,12 +254,13 @@ class HttpSender:
         terms = self._terms(timer)
         if terms.unsignable is not None and timer.spec.signatures:
             return _UNSENT if self._closed else outcomes.not_signed(terms.unsignable)
-        fields = headers.build(timer, callback, self._clock.now(), terms.secrets)
-        certificate = None
-        if shown is not None:
-            fields |= shown.headers
+        now, certificate = self._clock.now(), None
+        if shown is None:
+            head = headers.head(timer, callback, now, terms.secrets, path=url.path, host=url.host)
+        else:
+            fields = headers.build(timer, callback, now, terms.secrets) | shown.headers
+            head = headers.written(callback.method, url.path, url.host, fields)
             certificate = shown.certificate
-        head = headers.written(callback.method, url.path, url.host, fields)
         capture = capture_of(timer.spec, callback, terms.check)
         return _Request(url, head, callback, capture, started, certificate)
 
@@ -356,11 +357,11 @@ class HttpSender:
         return outcome
 
     async def _exchange(self, connection: Connection, request: _Request) -> Response | Outcome:
-        _, head, callback, capture, started, _ = request
-        left, is_head = self._left(callback, started), callback.method == "HEAD"
+        callback, keep = request.callback, request.capture.wanted
+        left, is_head = self._left(callback, request.started), callback.method == "HEAD"
         try:
             return await connection.exchange(
-                head, headers.body(callback), left, is_head=is_head, keep=capture.wanted
+                request.head, headers.body(callback), left, is_head=is_head, keep=keep
             )
         except (TimeoutError, NoAnswer) as error:
             return self._unanswered(connection, request, error)

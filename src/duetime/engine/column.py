@@ -5,6 +5,8 @@ are several tenants, none fills the column: each may have as many as there is ro
 """
 
 import heapq
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -13,18 +15,45 @@ from duetime.timer import Timer
 
 CAPACITY = 20_000  # timers: many pages of the reader's, so that it seldom finds no room
 MOST_BYTES = 64 * 1024 * 1024  # of heavy ones and light; no more heavy ones then
+MANY = 64  # timers that are taken at once, for which it pays to sort
 LIGHT = 8 * 1024  # bytes: as many of these as a column takes are 160 MB, so they need no such limit
 
 
 class _Heap:
     """The timers of one tenant."""
 
-    __slots__ = ("entries", "turn", "weight")
+    __slots__ = ("entries", "is_sorted", "turn", "weight")
 
     def __init__(self) -> None:
-        self.entries: list[tuple[Millis, int, Timer]] = []
+        # A heap; the number in an entry is no other one's, so no two timers are compared.
+        self.entries: list[tuple[Millis, float, Timer]] = []
+        self.is_sorted = True  # which is a heap as well
         self.weight = 0
         self.turn = 0  # the last one that it had
+
+    def push(self, entry: tuple[Millis, float, Timer]) -> None:
+        entries = self.entries
+        if self.is_sorted and (not entries or entry > entries[-1]):
+            entries.append(entry)
+        else:
+            heapq.heappush(entries, entry)
+            self.is_sorted = len(entries) == 1
+
+    def pop(self, now: Millis, most: int) -> list[Timer]:
+        """Take off up to so many that are due, in the order of time."""
+        if most >= MANY and not self.is_sorted:
+            self.entries.sort()
+            self.is_sorted = True
+        entries = self.entries
+        if self.is_sorted:
+            count = min(bisect_right(entries, (now, math.inf)), most)
+            popped = [timer for _, _, timer in entries[:count]]
+            del entries[:count]
+            return popped
+        popped = []
+        while entries and entries[0][0] <= now and len(popped) < most:
+            popped.append(heapq.heappop(entries)[2])
+        return popped
 
 
 class Column:
@@ -75,13 +104,13 @@ class Column:
                 heapq.heappush(self._heads, (first, tenant))
         return None
 
-    def push(self, wake_at: Millis, sequence: int, timer: Timer) -> None:
+    def push(self, wake_at: Millis, sequence: float, timer: Timer) -> None:
         """Note down a timer."""
         heap = self._heaps.get(timer.tenant)
         if heap is None:
             heap = self._heaps[timer.tenant] = _Heap()
         entry = (wake_at, sequence, timer)
-        heapq.heappush(heap.entries, entry)
+        heap.push(entry)
         if heap.entries[0] is entry:
             heapq.heappush(self._heads, (wake_at, timer.tenant))
         weight = timer.weight
@@ -121,7 +150,7 @@ class Column:
                 self.push(wake_at, sequence, timer)
         return list(dropped.values())
 
-    def _entries(self) -> Iterator[tuple[Millis, int, Timer]]:
+    def _entries(self) -> Iterator[tuple[Millis, float, Timer]]:
         return (entry for heap in self._heaps.values() for entry in heap.entries)
 
     def _pop_due(self, now: Millis) -> list[str]:
@@ -135,16 +164,14 @@ class Column:
         """Take a share of what a tenant has due; tells whether there may be more."""
         heap, versions = self._heaps[tenant], self._versions
         heap.turn = next(self._turns)
-        entries, until = heap.entries, len(taken) + share
-        popped: list[Timer] = []
-        while entries and entries[0][0] <= now and len(taken) < until:
-            timer = heapq.heappop(entries)[2]
-            popped.append(timer)
-            if versions.get(timer.id) == timer.version:
-                del versions[timer.id]
-                taken.append(timer)
-        self._note_popped(tenant, heap, popped)
-        return bool(entries) and entries[0][0] <= now
+        until = len(taken) + share
+        while popped := heap.pop(now, until - len(taken)):
+            for timer in popped:
+                if versions.get(timer.id) == timer.version:
+                    del versions[timer.id]
+                    taken.append(timer)
+            self._note_popped(tenant, heap, popped)
+        return bool(heap.entries) and heap.entries[0][0] <= now
 
     def _first(self, tenant: str) -> Millis | None:
         """When the first of a tenant's is due."""
@@ -152,7 +179,7 @@ class Column:
         while heap is not None and heap.entries:
             if not self._is_stale(heap.entries[0][2]):
                 return heap.entries[0][0]
-            self._note_popped(tenant, heap, [heapq.heappop(heap.entries)[2]])
+            self._note_popped(tenant, heap, heap.pop(heap.entries[0][0], 1))
         return None
 
     def _is_stale(self, timer: Timer) -> bool:
@@ -164,4 +191,4 @@ class Column:
         self.weight -= weight
         self._count -= len(timers)
         if not heap.entries:
-            del self._heaps[tenant]
+            self._heaps.pop(tenant, None)

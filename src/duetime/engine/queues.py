@@ -39,18 +39,20 @@ class Queues:
 
     def add(self, lane: Lane, timer: Timer) -> bool:
         """Let a timer wait; False if it does already, or was turned away."""
-        if self.versions.get(timer.id, 0) >= timer.version:
+        id_, version, weight = timer.id, timer.version, timer.weight
+        if self.versions.get(id_, 0) >= version:
             return False
-        was_called = self.away.has_come(lane.name, timer.id)
-        self.deadlines.add(lane.name, timer)
+        was_called = self.away.has_come(lane.name, id_)
+        if timer.spec.deadline is not None:
+            self.deadlines.add(lane.name, timer)
         self.first(lane)
         if not self._has_room_in(lane) or not (was_called or self._is_its_turn(lane)):
             self.away.add(lane.name, timer)
             return False
         lane.waiting.append(timer)
-        self.versions[timer.id] = timer.version
-        self.weight += timer.weight
-        lane.weight += timer.weight
+        self.versions[id_] = version
+        self.weight += weight
+        lane.weight += weight
         return True
 
     def recall_late(self, now: Millis) -> None:
@@ -69,8 +71,8 @@ class Queues:
 
         The last one stays, whatever it is: who has a place for it closes the lane in the end.
         """
-        waiting = lane.waiting
-        while len(waiting) > 1 and not self.has(waiting[0]):
+        waiting, versions = lane.waiting, self.versions
+        while len(waiting) > 1 and versions.get(waiting[0].id) != waiting[0].version:
             self._pop(lane)
         return waiting[0] if waiting else None
 
@@ -78,7 +80,7 @@ class Queues:
         """Take the first one of a lane."""
         self.first(lane)
         timer = self._pop(lane)
-        if self.has(timer):
+        if self.versions.get(timer.id) == timer.version:
             del self.versions[timer.id]
         return timer
 
@@ -107,8 +109,9 @@ class Queues:
 
     def _pop(self, lane: Lane) -> Timer:
         timer = lane.waiting.popleft()
-        self.weight -= timer.weight
-        lane.weight -= timer.weight
+        weight = timer.weight
+        self.weight -= weight
+        lane.weight -= weight
         return timer
 
     def _has_room_in(self, lane: Lane) -> bool:

@@ -101,8 +101,9 @@ class Targets:
         if may_start and has_place:
             self._places.occupy(lane, timer)
             return True
-        if self.queues.add(lane, timer):
-            self._turns.note(lane)
+        had_waiting = bool(lane.waiting)
+        if self.queues.add(lane, timer) and not had_waiting:
+            self._turns.note(lane)  # one more behind others changes nothing
         return False
 
     def recall_late(self, now: Millis) -> None:
