@@ -151,7 +151,7 @@ def read_rfc3339(text: str) -> datetime:
 
 def from_datetime(at: datetime) -> Millis:
     """Turn an aware datetime into milliseconds, rounded up so that nothing fires early."""
-    delta = at.astimezone(UTC) - _EPOCH
+    delta = (at if at.tzinfo is UTC else at.astimezone(UTC)) - _EPOCH
     micros = (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
     return -(-micros // 1000)
 

@@ -198,23 +198,27 @@ class Creates:
         batch: _Batch,
     ) -> None:
         """Draft what is to be written of these, which have their places, and answer the rest."""
-        answers = batch.answers
+        answers, tenant = batch.answers, caller.tenant
         refused: dict[int, CreateTimer] = {}
+        there: set[str] = set()  # groups that were there a moment ago
         for count, (place, body) in enumerate(bodies, 1):
             if count % BREATH == 0:
                 await asyncio.sleep(0)  # so that others are not kept waiting by a large batch
+                there.clear()
             if isinstance(body, DuetimeError):
                 answers[place] = body
                 continue
             try:
-                missing = await self._groups.missing(caller, body.group, look=not batch.has_looked)
-                batch.has_looked = batch.has_looked or missing is not None
-                if not batch.has_met:
-                    batch.has_met = await self._credentials.meet(caller.tenant, body)
+                missing = None
+                if body.group not in there:
+                    missing = await self._missing(caller, body.group, batch, there)
+                if not batch.has_met and not self._credentials.knows(tenant, body):
+                    batch.has_met = await self._credentials.meet(tenant, body)
                 batch.in_groups[body.group] += 1
-                self._meter.check_batch(caller.tenant, body.group, batch.in_groups[body.group])
-                draft = self._drafts.new(caller.tenant, body, self._clock.now())
-                await self._meter.admit(draft)
+                self._meter.check_batch(tenant, body.group, batch.in_groups[body.group])
+                draft = self._drafts.new(tenant, body, self._clock.now())
+                if self._meter.has_limits:
+                    await self._meter.admit(draft)
                 batch.drafts[place] = draft
                 if missing is not None:
                     batch.wants(missing, place, body)
@@ -224,6 +228,17 @@ class Creates:
             except Unavailable as error:
                 answers[place] = error
         answers.update(await self._made_before(caller, refused))
+
+    async def _missing(
+        self, caller: Caller, name: str, batch: _Batch, there: set[str]
+    ) -> Group | None:
+        """The group that is to be made first; one that need not be is noted as being there."""
+        missing = await self._groups.missing(caller, name, look=not batch.has_looked)
+        if missing is None:
+            there.add(name)
+        else:
+            batch.has_looked = True
+        return missing
 
     async def _make_groups(self, caller: Caller, batch: _Batch) -> list[tuple[int, CreateTimer]]:
         """Make the groups that are missing; the answer is what must be drafted anew.

@@ -1,6 +1,9 @@
 """The timers resource: /timers and what lies below it."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
+
+from msgspec import Raw
 
 from duetime import ids
 from duetime.api.answers import canceled, detailed, shown
@@ -170,7 +173,7 @@ class Timers:
         items = request.decode_outline(Batch).timers
         answers = await self._service.create_many(
             request.caller,
-            (self._item(request, bytes(item)) for item in items),
+            map(partial(self._item, request), items),
             count=len(items),
             size=len(request.body),
         )
@@ -181,10 +184,11 @@ class Timers:
         )
         return Reply(200, "batch processed", data)
 
-    def _item(self, request: Request, item: bytes) -> CreateTimer | DuetimeError:
+    def _item(self, request: Request, raw: Raw) -> CreateTimer | DuetimeError:
         """A timer of a batch, or what is wrong with it."""
-        if len(item) > self._max_timer:
+        if len(raw) > self._max_timer:
             return PayloadTooLarge(f"timer: must be at most {self._max_timer} bytes")
+        item = bytes(raw)
         try:
             check_depth(item)
             body = decode(item, CreateTimer)

@@ -52,14 +52,20 @@ class Credentials:
 
         Tells whether that was done: who makes many timers at once need not do it for each.
         """
+        if self.knows(tenant, body):
+            return False
+        await self._rules.look()
+        return True
+
+    def knows(self, tenant: str, body: CreateTimer | UpdateTimer) -> bool:
+        """Tell whether all credentials that a timer names are known here; most name none."""
         names = [_named(body.callback)]
         if isinstance(body.on_failure, OnFailureBody):
             names.append(_named(body.on_failure.callback))
         known = self._rules.credentials
-        if all(name is None or known.find(name_of(tenant, name)) is not None for name in names):
-            return False
-        await self._rules.look()
-        return True
+        return not any(
+            name is not None and known.find(name_of(tenant, name)) is None for name in names
+        )
 
     def problem(self, tenant: str, group: str, callback: Callback) -> str | None:
         """Why a timer of this group cannot have a callback with this credential, or None."""

@@ -49,8 +49,15 @@ class Meter:
 
     # Before a timer is made -------------------------------------------------------------------
 
+    @property
+    def has_limits(self) -> bool:
+        """Tell whether anybody has quotas."""
+        return bool(self._rules.limited)
+
     def check_batch(self, tenant: str, group: str | None, count: int) -> None:
         """Refuse a request with too many timers of a tenant, or of one of its groups."""
+        if not self._rules.limited:
+            return
         name = tenant if group is None else name_of(tenant, group)
         most = self._rules.limited.get(name, UNLIMITED).batch_size
         if most is not None and count > most:
