@@ -142,6 +142,7 @@ _RFC3339 = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)  # timers that are created together are often due together
 def read_rfc3339(text: str) -> datetime:
     """Read a time as people write it, with its offset or without one; ValueError if it is none."""
     if _RFC3339.fullmatch(text) is None:

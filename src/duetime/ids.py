@@ -9,6 +9,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from random import getrandbits
 
@@ -54,8 +55,12 @@ if hasattr(os, "register_at_fork"):
 def new_id(now: Millis, shard: int) -> str:
     """Make an id that sorts by time and carries its shard."""
     random = _random.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-    text = f"{now:012x}7{shard:03x}{random:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return f"{_moment(now)}-7{shard:03x}-{random >> 48:04x}-{random & 0xFFFF_FFFF_FFFF:012x}"
+
+
+@lru_cache(maxsize=64)  # many are made in one millisecond
+def _moment(at: Millis) -> str:
+    return f"{at >> 16:08x}-{at & 0xFFFF:04x}"
 
 
 def event_id(timer: str, at: Millis, version: int, number: int) -> str:

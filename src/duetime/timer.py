@@ -4,8 +4,8 @@ How it changes is in model.py. What comes by the thousand has ``gc=False``: none
 of a cycle, and to look for some would be a tenth of the work of firing a timer.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -75,6 +75,19 @@ class OnFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_policy: RetryPolicy | None = None  # None: as usual for stories
 
 
+class _Once:
+    """A property that is worked out once. That of the library takes a lock for it."""
+
+    def __init__(self, work_out: "Callable[[Spec], int]") -> None:
+        self._work_out = work_out
+        self._name = work_out.__name__
+        self.__doc__ = work_out.__doc__
+
+    def __get__(self, spec: "Spec", _owner: type) -> int:
+        value = spec.__dict__[self._name] = self._work_out(spec)
+        return value
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """What the user asked for: everything about a timer that only the user changes."""
 
@@ -97,16 +110,19 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
         """How many bytes the callback carries."""
         return _length(self.callback.payload)
 
-    @cached_property
+    @_Once
     def weight(self) -> int:
         """How many bytes of it the user chose; the engine asks for it again and again."""
-        told = {} if self.on_failure is None else self.on_failure.callback.headers
-        headers = sum(
-            len(name) + len(value)
-            for some in (self.callback.headers, told)
-            for name, value in some.items()
-        )
-        return headers + _length(self.callback.payload) + _length(self.metadata)
+        weight = _length(self.callback.payload) + _length(self.metadata)
+        if self.callback.headers:
+            weight += _length_of_all(self.callback.headers)
+        if self.on_failure is not None:
+            weight += _length_of_all(self.on_failure.callback.headers)
+        return weight
+
+
+def _length_of_all(headers: dict[str, str]) -> int:
+    return sum(len(name) + len(value) for name, value in headers.items())
 
 
 def _length(value: Raw | UnsetType) -> int:

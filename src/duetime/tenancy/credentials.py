@@ -62,10 +62,10 @@ class Credentials:
         names = [_named(body.callback)]
         if isinstance(body.on_failure, OnFailureBody):
             names.append(_named(body.on_failure.callback))
+        elif names[0] is None:
+            return True
         known = self._rules.credentials
-        return not any(
-            name is not None and known.find(name_of(tenant, name)) is None for name in names
-        )
+        return all(name is None or known.find(name_of(tenant, name)) is not None for name in names)
 
     def problem(self, tenant: str, group: str, callback: Callback) -> str | None:
         """Why a timer of this group cannot have a callback with this credential, or None."""
