@@ -20,7 +20,7 @@ CONNECTIONS = 64
 BATCH = 1_000
 BATCH_CONNECTIONS = 4
 WARM = 500  # timers that a node is warmed up with
-AHEAD = 500  # milliseconds from the create to the due instant, in steady streams
+AHEAD = 500  # milliseconds from the create to the due instant, in steady streams of one node
 SETTLE = 0.3  # seconds in which a duplicate would still turn up
 STANDSTILL = 30.0  # seconds without any callback, after which the rest is lost
 LOOK_EVERY = 0.1
@@ -63,6 +63,7 @@ class Bench:
         key: str,
         sizes: Sizes,
         onlooker: Onlooker,
+        ahead: int = AHEAD,
     ) -> None:
         self._node = node
         self._receiver = receiver
@@ -70,6 +71,7 @@ class Bench:
         self._key = key
         self._sizes = sizes
         self._onlooker = onlooker
+        self._ahead = ahead
         self.waiting = 0  # timers that are far from due, and must all be there in the end
         self.fired = 0
         self.repeats = 0
@@ -118,9 +120,9 @@ class Bench:
         self._onlooker.say(f"{rate:,} timers a second for {self._sizes.seconds} s")
         await self._receiver.forget()
         gauge = self._gauge()
-        done = await self._sent(self._order(count, delay=AHEAD, per_second=rate))
+        done = await self._sent(self._order(count, delay=self._ahead, per_second=rate))
         _check(done, "201")
-        receipts = await self._arrived(count, count, AHEAD / 1000)
+        receipts = await self._arrived(count, count, self._ahead / 1000)
         busy = gauge.read()
         return Steady(
             rate=rate,
@@ -140,25 +142,25 @@ class Bench:
         return await find_limit(self._step, sizes.rate, sizes.most, sizes.precision)
 
     async def _step(self, rate: int) -> Step:
-        seconds = self._sizes.step_seconds
-        count = rate * seconds
+        seconds = self._sizes.step_seconds + self._ahead / 1000  # before, none is due yet
+        count = int(rate * seconds)
         await self._receiver.forget()
-        await self._generator.prepare(self._order(count, delay=AHEAD, per_second=rate))
+        await self._generator.prepare(self._order(count, delay=self._ahead, per_second=rate))
         telling = self._telling(f"{rate:,} a second: created", count)
         sending = asyncio.create_task(self._generator.go(telling))
         try:
             # Only while timers are created and fired at once does it tell what both take together.
-            await asyncio.wait({sending}, timeout=AHEAD / 1000)
+            await asyncio.wait({sending}, timeout=self._ahead / 1000)
             gauge = self._gauge()
             done = await sending
             busy = gauge.read()
         finally:
             sending.cancel()
         made = done.statuses.get("201", 0)
-        receipts = await self._arrived(made, count, AHEAD / 1000)
+        receipts = await self._arrived(made, count, self._ahead / 1000)
         step = Step(
             rate=rate,
-            seconds=seconds,
+            seconds=count / rate,
             took=done.seconds,
             p50=receipts.percentile(0.5),
             p99=receipts.percentile(0.99),

@@ -161,10 +161,9 @@ def _search(steps: Sequence[Step], top: int) -> Iterable[str]:
     yield f'<line class="bound" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{height}" y2="{height}"/>'
     yield _text(LEFT + 8, height - 5, f"{LATEST:g} ms: the most that holds", "warn")
     places = [(across.place(step.rate), up.place(max(step.p99, low)), step) for step in steps]
-    ordered = sorted(places, key=lambda place: place[:2])
-    if ordered:
-        points = " ".join(f"{x},{y}" for x, y, _ in ordered)
-        yield f'<polyline class="line" points="{points}"/>'
+    counted = {x: y for x, y, _ in places}  # of a rate that was tried twice, the second time
+    points = " ".join(f"{x},{counted[x]}" for x in sorted(counted))
+    yield f'<polyline class="line" points="{points}"/>'
     for x, y, step in places:
         yield _dot(x, y, step)
     yield _caption(top, "timers a second, created and fired (logarithmic)")

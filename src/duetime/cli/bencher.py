@@ -16,7 +16,7 @@ from duetime import __version__
 from duetime.benching import servers
 from duetime.benching.failures import BenchFailed, BrokenPromise
 from duetime.benching.machine import describe, processors
-from duetime.benching.measuring import Bench, Sizes
+from duetime.benching.measuring import AHEAD, Bench, Sizes
 from duetime.benching.picture import picture
 from duetime.benching.process import free_port
 from duetime.benching.report import Report
@@ -27,7 +27,7 @@ from duetime.cli.interpreter import loop_factory
 from duetime.cli.output import Screen
 from duetime.cli.progress import Progress
 from duetime.cli.show_bench import show_report
-from duetime.clock import Clock, SystemClock
+from duetime.clock import Clock, Millis, SystemClock
 from duetime.config import Settings
 from duetime.timer import Status
 
@@ -127,6 +127,7 @@ async def _measured(
             key=settings.api_key or "",
             sizes=sizes,
             onlooker=progress,
+            ahead=_ahead(settings),
         )
         creates = await bench.creates()
         batches = await bench.batches()
@@ -153,6 +154,15 @@ async def _measured(
         repeats=bench.repeats,
     )
     return _Measured(report, bench.waiting)
+
+
+def _ahead(settings: Settings) -> Millis:
+    """How long before it is due a timer is made.
+
+    Where several workers share a database that cannot tell one what another has made, they find it
+    when they look next. What is due before that is late whatever the rate.
+    """
+    return AHEAD if settings.workers == 1 else AHEAD + settings.poll_interval
 
 
 async def _check_stored(settings: Settings, measured: _Measured) -> None:
