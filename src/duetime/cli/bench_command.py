@@ -41,8 +41,8 @@ def add_to(commands: Commands) -> None:
         "Measure how fast Duetime is on this machine, and where its limit is",
         f"""\
 examples:
-  duetime bench                     on a fresh SQLite file, about two minutes
-  duetime bench --quick             a first look, less than one
+  duetime bench                     on a fresh SQLite file, a few minutes
+  duetime bench --quick             a first look, about a minute
   duetime bench --store postgresql://host/database --workers 2
   {STORE_VARIABLE}=postgresql://user:password@host/database duetime bench --store -
   duetime bench --json figures.json --svg figures.svg
@@ -68,7 +68,7 @@ exit codes:
         help=f"an empty database to measure on; a dash: {STORE_VARIABLE} says it (default: a "
         "fresh SQLite file)",
     )
-    parser.add_argument("--quick", action="store_true", help="measure less: about half a minute")
+    parser.add_argument("--quick", action="store_true", help="measure less: about a minute")
     parser.add_argument(
         "--timers",
         type=_count(MOST_TIMERS),
