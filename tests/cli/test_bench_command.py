@@ -14,7 +14,7 @@ import pytest
 from duetime.benching.failures import BrokenPromise
 from duetime.cli import bench_store, bencher
 from duetime.cli.bench_store import borrowed, folder_beside
-from duetime.cli.bencher import bench_settings
+from duetime.cli.bencher import ahead_of, bench_settings
 from duetime.clock import SystemClock
 from duetime.config import load_settings
 from duetime.engine.members import NODE_KIND
@@ -228,6 +228,15 @@ def test_the_node_talks_to_nobody_else():
     assert settings.host == "127.0.0.1"
     assert settings.api_key != "k" * 40
     assert (settings.min_delay, settings.sqlite_synchronous) == (0, "normal")
+
+
+@pytest.mark.parametrize(
+    ("url", "workers", "ahead"),
+    [(STORE, 1, 500), (STORE, 2, 6_500), ("postgresql://u:p@h/d", 2, 500)],
+)
+def test_timers_are_made_before_other_workers_have_looked(url, workers, ahead):
+    """Where they hear nothing of each other; else it is their polls that would be measured."""
+    assert ahead_of(load_settings({"database_url": url, "workers": workers}, {})) == ahead
 
 
 def test_the_file_lies_on_the_disk_of_the_database(tmp_path):

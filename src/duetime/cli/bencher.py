@@ -29,6 +29,8 @@ from duetime.cli.progress import Progress
 from duetime.cli.show_bench import show_report
 from duetime.clock import Clock, Millis, SystemClock
 from duetime.config import Settings
+from duetime.engine.reader import HORIZON
+from duetime.stores.opening import kind_of
 from duetime.timer import Status
 
 DRAIN = 5_000  # milliseconds that the node has to end
@@ -127,7 +129,7 @@ async def _measured(
             key=settings.api_key or "",
             sizes=sizes,
             onlooker=progress,
-            ahead=_ahead(settings),
+            ahead=ahead_of(settings),
         )
         creates = await bench.creates()
         batches = await bench.batches()
@@ -156,13 +158,15 @@ async def _measured(
     return _Measured(report, bench.waiting)
 
 
-def _ahead(settings: Settings) -> Millis:
+def ahead_of(settings: Settings) -> Millis:
     """How long before it is due a timer is made.
 
-    Where several workers share a database that cannot tell one what another has made, they find it
-    when they look next. What is due before that is late whatever the rate.
+    Where a worker does not hear what another has made, it finds that in time only beyond the
+    stretch that it has read already. What is due sooner is late whatever the rate.
     """
-    return AHEAD if settings.workers == 1 else AHEAD + settings.poll_interval
+    if settings.workers == 1 or kind_of(settings.database_url).traits.passes_news:
+        return AHEAD
+    return AHEAD + HORIZON + settings.poll_interval
 
 
 async def _check_stored(settings: Settings, measured: _Measured) -> None:
