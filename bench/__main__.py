@@ -13,13 +13,14 @@ import uvloop
 from bench.backlog import spread_over
 from bench.databases import opening
 from bench.figure import Figure, on_shards, typical
-from bench.machine import describe, disk_of
 from bench.progress import Progress
-from bench.servers import sink
 from bench.sizes import QUICK, Sizes
-from bench.stage import BrokenPromise, Stage
+from bench.stage import Stage
 from bench.table import table
 from bench.workloads import NEED_SHARING, WORKLOADS
+from duetime.benching.failures import BrokenPromise
+from duetime.benching.machine import describe, disk_of, is_memory
+from duetime.benching.servers import sink
 from duetime.errors import ConfigurationError, StoreUnavailable
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -128,7 +129,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="data-", dir=options.data or RESULTS) as folder:
         data = Path(folder)
         is_ours = not opening.is_named_server(options.store)
-        if is_ours and disk_of(data).kind in {"tmpfs", "ramfs"}:
+        if is_ours and is_memory(disk_of(data)):
             print(f"{data} is no disk: name a folder on one with --data", file=sys.stderr)
             return 2
         try:

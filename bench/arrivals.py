@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple, cast
 
-from bench.sink import due_ns, field
+from duetime.benching.sink import due_ns, field
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 _END = b"\r\n\r\n"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Raw
 
-from bench.requests import FAR, now_ms
 from duetime import ids, model
+from duetime.benching.requests import FAR, now_ms
 from duetime.stores import Change
 from duetime.timer import HttpCallback, Kind, Outcome, Spec, Timer
 

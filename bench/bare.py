@@ -12,7 +12,7 @@ import os
 import sys
 from importlib import import_module
 
-from bench.process import started
+from duetime.benching.process import started
 
 
 async def timers_per_second(engine: str, way: str, url: str, count: int, size: int) -> float:

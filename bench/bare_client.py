@@ -19,8 +19,8 @@ from msgspec import Raw
 from pyreqwest.client import ClientBuilder
 from pyreqwest.http import Url
 
-from bench.requests import now_ms
 from duetime import ids, model
+from duetime.benching.requests import now_ms
 from duetime.clock import SystemClock
 from duetime.delivery import headers
 from duetime.delivery.connections import Connections

@@ -11,7 +11,7 @@ import nats
 import uvloop
 
 from bench.bare_client import BODY, fields_of
-from bench.requests import now_ms
+from duetime.benching.requests import now_ms
 
 
 async def main() -> None:

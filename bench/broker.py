@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bench.process import started
-from bench.servers import Sink
+from duetime.benching.process import started
+from duetime.benching.servers import Sink
 
 TOPIC = "orders.expire"
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bench.databases import Databases
 from bench.figure import Aim, Figure
-from bench.process import Process
+from duetime.benching.process import Process
 
 
 class Used(NamedTuple):

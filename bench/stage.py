@@ -5,17 +5,14 @@ import time
 
 from bench.databases import Database, Databases
 from bench.progress import Progress
-from bench.receipts import Receipts
-from bench.servers import Sink
 from bench.sizes import Sizes
+from duetime.benching.failures import BrokenPromise
+from duetime.benching.receipts import Receipts
+from duetime.benching.servers import Sink
 from duetime.timer import Status
 
 SETTLE = 0.5  # seconds in which a duplicate would still turn up
 WRITTEN_WITHIN = 30.0  # seconds in which all outcomes must have been written
-
-
-class BrokenPromise(Exception):
-    """A timer was early, lost or duplicated."""
 
 
 class Stage:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import uvloop
 
-from bench.requests import KEY
 from duetime.api.app import create_app
 from duetime.api.server import ApiServer, listen
+from duetime.benching.requests import KEY
 from duetime.cli.interpreter import tune
 from duetime.clock import SystemClock
 from duetime.delivery.egress import Egress

@@ -12,7 +12,7 @@ from typing import cast
 
 import uvloop
 
-from bench.sink import Ledger, SinkProtocol
+from duetime.benching.sink import Ledger, SinkProtocol
 
 _CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"headers":true}\r\n'
 _CRLF = b"\r\n"

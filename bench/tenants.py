@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.request import Request, urlopen
 
-from bench import requests
+from duetime.benching import requests
 
 
 def make(port: int, tenant: str, quotas: dict[str, float] | None = None) -> str:

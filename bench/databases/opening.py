@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bench.databases import Databases
 from bench.databases.served import ServedDatabases
 from bench.databases.sqlite import SqliteFiles
-from bench.machine import disk_of
+from duetime.benching.machine import disk_of
 from duetime.errors import ConfigurationError
 from duetime.stores.opening import KINDS, kind_of, open_store
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bench.aims import Aims
 from bench.databases import Database
 from bench.sizes import Sizes
-from bench.usage import tree_cpu_seconds
+from duetime.benching.usage import tree_cpu_seconds
 from duetime.config import load_settings
 from duetime.stores.opening import Options, open_store
 

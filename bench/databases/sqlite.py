@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.aims import Aims
 from bench.backlog import far_timers
 from bench.databases import Database, Extent, Way
-from bench.machine import disk_of
 from bench.sizes import Sizes
+from duetime.benching.machine import disk_of
 from duetime.stores.codec import COLUMNS, to_columns
 from duetime.stores.sqlite.file import open_writer
 from duetime.stores.sqlite.traits import TRAITS

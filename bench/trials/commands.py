@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from bench import requests
 from bench.databases import opening
-from bench.load import flood
-from bench.process import Process
 from bench.servers import duetime
+from duetime.benching import requests
+from duetime.benching.load import flood
+from duetime.benching.process import Process
 from duetime.clock import SystemClock
 from duetime.nats import Message
 from duetime.nats.connection import Connection

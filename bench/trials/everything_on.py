@@ -22,12 +22,12 @@ import uvloop
 
 from bench import tenants
 from bench.databases import opening
-from bench.process import Process
 from bench.progress import Progress
-from bench.servers import sink
 from bench.sizes import Sizes
 from bench.stage import Stage
 from bench.workloads import burst
+from duetime.benching.process import Process
+from duetime.benching.servers import sink
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 KEPT: dict[str, object] = {"response_bytes": 1024, "response_headers": ["x-request-id"]}

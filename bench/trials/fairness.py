@@ -18,8 +18,8 @@ import uvloop
 from bench import tenants
 from bench.arrivals import Arrivals, receiving
 from bench.databases import Database, Databases, opening
-from bench.load import flood
 from bench.servers import duetime
+from duetime.benching.load import flood
 from duetime.clock import to_rfc3339
 
 TEN = 10

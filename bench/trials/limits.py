@@ -18,12 +18,12 @@ from urllib.request import Request, urlopen
 
 import uvloop
 
-from bench import requests
 from bench.arrivals import Arrivals, receiving
 from bench.databases import Database, opening
-from bench.load import flood
-from bench.process import Process
 from bench.servers import duetime
+from duetime.benching import requests
+from duetime.benching.load import flood
+from duetime.benching.process import Process
 from duetime.clock import to_rfc3339
 
 NODES = 3

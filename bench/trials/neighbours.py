@@ -25,11 +25,13 @@ from typing import NamedTuple
 
 import uvloop
 
-from bench import requests, tenants
+from bench import tenants
 from bench.databases import opening
-from bench.load import flood, pace
-from bench.process import started
-from bench.servers import Sink, duetime, sink
+from bench.servers import duetime
+from duetime.benching import requests
+from duetime.benching.load import flood, pace
+from duetime.benching.process import started
+from duetime.benching.servers import Sink, sink
 
 PER_SECOND = 200
 CONNECTIONS = 8

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench import meter, requests
+from bench import meter
 from bench.figure import Aim, Figure
-from bench.load import flood
-from bench.process import Process, started
-from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
+from duetime.benching import requests
+from duetime.benching.load import flood
+from duetime.benching.process import Process, started
+from duetime.benching.receipts import Receipts
 from duetime.timer import Status
 
 CONCURRENCY = 128  # Duetime's own default for one receiver

@@ -1,10 +1,11 @@
 """W1, creating timers: one by one on 64 connections, and a thousand at a time."""
 
-from bench import bare, requests
+from bench import bare
 from bench.figure import Aim, Figure
-from bench.load import flood
 from bench.servers import duetime, storeless
 from bench.stage import Stage, check_stored
+from duetime.benching import requests
+from duetime.benching.load import flood
 
 CONNECTIONS = 64
 BATCH = 1_000

@@ -12,15 +12,15 @@ from contextlib import asynccontextmanager
 from statistics import median
 from typing import NamedTuple, TypeVar
 
-from bench import requests
 from bench.databases import Database, Extent
 from bench.figure import Aim, Figure
-from bench.load import flood
-from bench.process import Process
-from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
 from bench.workloads.steady import paced
+from duetime.benching import requests
+from duetime.benching.load import flood
+from duetime.benching.process import Process
+from duetime.benching.receipts import Receipts
 from duetime.engine.janitor import SWEEP_EVERY
 from duetime.timer import Status
 

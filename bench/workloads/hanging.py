@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bench import requests
 from bench.figure import Aim, Figure
-from bench.load import flood
 from bench.servers import duetime
 from bench.stage import Stage
 from bench.workloads.steady import stream
+from duetime.benching import requests
+from duetime.benching.load import flood
 
 HANGING = 500
 

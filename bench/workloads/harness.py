@@ -1,9 +1,9 @@
 """W0, the harness itself: the load generator against the sink. Neither may be the bottleneck."""
 
-from bench import requests
 from bench.figure import Figure
-from bench.load import flood
 from bench.stage import Stage
+from duetime.benching import requests
+from duetime.benching.load import flood
 
 COUNT = 50_000
 CONNECTIONS = 64

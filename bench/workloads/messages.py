@@ -2,12 +2,13 @@
 
 from functools import partial
 
-from bench import broker, meter, requests
+from bench import broker, meter
 from bench.figure import Aim, Figure
-from bench.process import started
-from bench.receipts import Receipts
 from bench.stage import Stage
 from bench.workloads import burst
+from duetime.benching import requests
+from duetime.benching.process import started
+from duetime.benching.receipts import Receipts
 from duetime.engine.parcels import AT_ONCE
 
 TIMES_HTTP = 3.0

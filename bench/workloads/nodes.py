@@ -3,12 +3,12 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from bench import requests
 from bench.figure import Aim, Figure
-from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
 from bench.workloads.steady import paced
+from duetime.benching import requests
+from duetime.benching.receipts import Receipts
 from duetime.timer import Status
 
 AHEAD = 100  # milliseconds from the create to the due instant

@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bench import broker, requests
+from bench import broker
 from bench.figure import Aim, Figure
 from bench.stage import Stage
 from bench.workloads import burst, creates
+from duetime.benching import requests
 
 KEPT = 0.7  # of the rate without it
 

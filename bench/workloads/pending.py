@@ -9,10 +9,10 @@ from bench import meter
 from bench.databases import Database
 from bench.figure import Aim, Figure
 from bench.meter import Meter, Used
-from bench.process import Process
 from bench.servers import duetime
 from bench.stage import Stage
 from bench.workloads.steady import Streamed, stream
+from duetime.benching.process import Process
 
 REST = 5.0  # seconds until a server that was busy is taken to be idle
 

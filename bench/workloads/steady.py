@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench import meter, requests
+from bench import meter
 from bench.databases import Database
 from bench.figure import Aim, Figure
-from bench.load import pace
 from bench.meter import Meter, Used
-from bench.process import Process, started
-from bench.receipts import Receipts
 from bench.servers import duetime
 from bench.stage import Stage, check_stored
+from duetime.benching import requests
+from duetime.benching.load import pace
+from duetime.benching.process import Process, started
+from duetime.benching.receipts import Receipts
 from duetime.timer import Status
 
 AHEAD = 5_000

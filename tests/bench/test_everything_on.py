@@ -2,8 +2,8 @@
 
 import json
 
-from bench.sink import _SAID
 from bench.trials.everything_on import CHECKED, KINDS
+from duetime.benching.sink import _SAID
 from duetime.delivery.schema import compiled
 from duetime.delivery.signing import parse_secret
 

@@ -1,8 +1,8 @@
 """The million: quarters are compared, and growth is judged only once something was dropped."""
 
 from bench.databases import Extent
-from bench.receipts import Receipts
 from bench.workloads.fired import Round, compared, peak
+from duetime.benching.receipts import Receipts
 
 
 def rounds(tables, *, lateness=(1, 1, 1, 1), dead=None):

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from bench.figure import Aim, Figure, typical
-from bench.load import flood, pace
-from bench.receipts import Receipts
-from bench.sink import Ledger, SinkProtocol
+from duetime.benching.load import flood, pace
+from duetime.benching.receipts import Receipts
+from duetime.benching.sink import Ledger, SinkProtocol
 
 DUE = "2030-01-01T00:00:00.250Z"
 DUE_NS = 1_893_456_000_250_000_000

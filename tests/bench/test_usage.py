@@ -7,8 +7,8 @@ import sys
 from bench.databases.sqlite import SqliteFiles
 from bench.figure import Aim
 from bench.meter import Meter, Used, figures
-from bench.process import started
-from bench.usage import memory_mb, tree_cpu_seconds
+from duetime.benching.process import started
+from duetime.benching.usage import memory_mb, tree_cpu_seconds
 
 WORK = "import time\nwhile time.process_time() < 0.3: pass\n"
 

@@ -10,6 +10,7 @@ from duetime import __version__
 from duetime.cli import (
     action_commands,
     audit_commands,
+    bench_command,
     copy_command,
     credential_commands,
     events_command,
@@ -71,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     nodes_command.add_to(commands)
     receiver_command.add_to(commands)
     verify_command.add_to(commands)
+    bench_command.add_to(commands)
     add_command(commands, "version", _version, "Print the version", "")
     return parser
 

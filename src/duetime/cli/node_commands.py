@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from duetime.cli.commands import Commands, add_command
 from duetime.cli.devkey import keep_key, keep_secrets_key, key_path, secrets_key_path
 from duetime.cli.settings_flags import add_flags, settings_from
+from duetime.config import Settings
 from duetime.config.table import MAKE_A_KEY, TABLE
 
 DEV_DEFAULTS = {"HOST": "127.0.0.1", "OUTBOX": "on"}
@@ -61,8 +62,8 @@ A node does this itself when it starts; running it twice, or at the same time, d
     add_flags(migrating, without=["WORKERS"])
 
 
-def _serve(args: argparse.Namespace) -> int:
-    settings = settings_from(args, required=["API_KEY"])
+def run_serve(settings: Settings) -> int:
+    """Run a node, or as many as there are workers, until a signal ends it."""
     # Imported here: what runs a node is not loaded by the commands that call one.
     if settings.workers > 1:
         from duetime.cli.supervisor import run_supervisor  # noqa: PLC0415
@@ -71,6 +72,10 @@ def _serve(args: argparse.Namespace) -> int:
     from duetime.cli.node import run_node  # noqa: PLC0415
 
     return run_node(settings, dev=False)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    return run_serve(settings_from(args, required=["API_KEY"]))
 
 
 def _dev(args: argparse.Namespace) -> int:

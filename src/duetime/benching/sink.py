@@ -1,20 +1,20 @@
 """The sink receives callbacks as fast as it can, and keeps what it takes to judge them.
 
-It runs as its own process (``python -m bench.sink``), prints the port it listens on, and is asked
-over the same port: ``/-/count``, ``/-/receipts``, ``/-/forget``. Arrival is when the bytes were
+It runs as its own process, prints the port it listens on, and is asked over the same port:
+``/-/count``, ``/-/receipts``, ``/-/forget``. Arrival is when the bytes were
 read, before anything is done with them. Who calls ``/say`` is answered with something to keep.
 """
 
 import asyncio
+import sys
 import time
 from datetime import datetime
 from functools import lru_cache
 from typing import cast
 
 import msgspec
-import uvloop
 
-from bench.receipts import Receipts
+from duetime.benching.receipts import Receipts
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 _SAID = (
@@ -118,9 +118,6 @@ async def serve() -> None:
     ledger = Ledger()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: SinkProtocol(ledger), "127.0.0.1", 0, backlog=4096)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
     await server.serve_forever()
-
-
-if __name__ == "__main__":
-    uvloop.run(serve())

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
 
+from duetime.benching.failures import BenchFailed
+
 _END = b"\r\n\r\n"
 _LENGTH = b"content-length: "
 
@@ -25,7 +27,7 @@ class Answered(NamedTuple):
         """Raise unless there were so many answers, all with this status."""
         if self.statuses != {status: count}:
             shown = {text.decode(): number for text, number in self.statuses.items()}
-            raise RuntimeError(f"expected {count} answers {status.decode()}, got {shown}")
+            raise BenchFailed(f"expected {count} answers {status.decode()}, got {shown}")
 
 
 class _Load:

@@ -25,12 +25,22 @@ class Receipts(msgspec.Struct, kw_only=True):
         ordered = sorted(self.lateness_ms)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
 
-    def violations(self, expected: int) -> list[str]:
+    @property
+    def repeats(self) -> int:
+        """Further attempts of timers whose first one had arrived."""
+        return self.count - self.duplicates - self.distinct
+
+    def broken(self, expected: int) -> list[str]:
         """Every promise that was broken, in words."""
         found = (
             (self.early, "early"),
             (self.duplicates, "duplicated"),
-            (expected - self.distinct, "lost"),
-            (self.count - self.duplicates - self.distinct, "attempted again for no reason"),
+            (max(expected - self.distinct, 0), "lost"),
+            (max(self.distinct - expected, 0), "more than were made"),
         )
-        return [f"{number} of {expected} {what}" for number, what in found if number]
+        return [f"{number:,} of {expected:,} {what}" for number, what in found if number]
+
+    def violations(self, expected: int) -> list[str]:
+        """The same, and what a node does only if it has stalled: nobody wants that measured."""
+        again = f"{self.repeats:,} of {expected:,} attempted again for no reason"
+        return self.broken(expected) + ([again] if self.repeats else [])

@@ -6,12 +6,43 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_PROC = Path("/proc")
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_THROTTLED = Path("/sys/fs/cgroup/cpu.stat")
 
 # Of /proc/PID/stat, counted from behind the name.
 _PARENT = 1
 _OWN = (11, 12)
 _OF_THE_DEAD = (13, 14)  # children that have ended and were waited for
+
+# Of the first line of /proc/stat, counted from behind its name.
+_RESTING = (3, 4)  # idle, and waiting for a disk
+_ALL = 8  # what follows is counted among the others already
+
+
+def is_known() -> bool:
+    """Tell whether this system says what processes use."""
+    return (_PROC / "stat").exists()
+
+
+def machine_seconds() -> tuple[float, float]:
+    """How long all processors together were busy so far, and how long there was of them.
+
+    What another guest of the same host has taken counts as busy: it was not to be had.
+    """
+    ticks = [int(each) for each in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]]
+    total = sum(ticks[:_ALL])
+    return (total - sum(ticks[place] for place in _RESTING)) / _TICKS, total / _TICKS
+
+
+def throttled_seconds() -> float:
+    """How long processes here were held back so far, because their container may have no more."""
+    try:
+        lines = _THROTTLED.read_text().splitlines()
+    except OSError:
+        return 0.0
+    found = (line.split()[1] for line in lines if line.startswith("throttled_usec "))
+    return int(next(found, "0")) / 1e6
 
 
 def cpu_seconds(pid: int) -> float:
