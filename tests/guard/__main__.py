@@ -30,8 +30,10 @@ def main() -> int:
     if not options.show:
         kept = {name: had[name] for name in WORKS if name in had}
         merged = kept | found
-        budgets.write({name: merged[name] for name in WORKS if name in merged})
+        dropped = budgets.write({name: merged[name] for name in WORKS if name in merged})
         print(f"{budgets.FILE} has the budgets for Python {budgets.PYTHON}")
+        for python in sorted(dropped):
+            print(f"those for Python {python} were of the work before, and are gone: count there")
     return 0
 
 

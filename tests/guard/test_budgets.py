@@ -45,12 +45,25 @@ def test_a_budget_that_is_much_too_large_is_a_problem():
     assert "make guard" in text
 
 
-def test_budgets_of_other_versions_of_python_stay(tmp_path):
-    """Each version is written where it is used."""
+def test_each_version_of_python_has_its_own_budgets(tmp_path):
+    """They are counted where it is used, and those of others stay."""
     file = tmp_path / "budgets.json"
+    assert budgets.write({"fire-http": BUDGET}, file, "3.13") == ()
+    assert budgets.write({"fire-http": BUDGET._replace(calls=1.0)}, file, "3.9") == ()
+    almost = BUDGET._replace(instructions=1001.0)
+    assert budgets.write({"fire-http": almost}, file, "3.13") == ()
+    read = budgets.read(file)
+    assert list(read) == ["3.9", "3.13"]
+    assert read["3.13"] == {"fire-http": almost}
+
+
+def test_a_work_that_has_changed_has_no_budget_on_other_versions(tmp_path):
+    """There it would be held to what it was before."""
+    file = tmp_path / "budgets.json"
+    budgets.write({"fire-http": BUDGET}, file, "3.12")
     budgets.write({"fire-http": BUDGET}, file, "3.13")
-    budgets.write({"fire-http": BUDGET._replace(calls=1.0)}, file, "3.9")
-    again = BUDGET._replace(calls=2.0)
-    budgets.write({"fire-http": again}, file, "3.9")
-    assert budgets.read(file) == {"3.9": {"fire-http": again}, "3.13": {"fire-http": BUDGET}}
-    assert list(budgets.read(file)) == ["3.9", "3.13"]
+    changed = BUDGET._replace(instructions=1500.0)
+    assert budgets.write({"fire-http": changed}, file, "3.13") == ("3.12",)
+    assert budgets.read(file) == {"3.13": {"fire-http": changed}}
+    assert budgets.write({"fire-http": changed}, file, "3.12") == ()
+    assert list(budgets.read(file)) == ["3.12", "3.13"]
