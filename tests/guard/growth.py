@@ -11,10 +11,11 @@ from typing import NamedTuple
 from duetime.stores.sqlite.store import SqliteStore
 from tests.guard.sealed_node import SealedNode, sealed
 
-IN_A_ROUND = 400
-WARM_UP = 2  # rounds until all pools and caches are as large as they will be
+IN_A_ROUND = 500
+WARM_UP = 4  # rounds until all pools and caches are as large as they will be
 ROUNDS = 6
-ROUNDS_TRACED = 2  # fewer, as each takes five times as long
+TRACED = 250  # in a round while memory is traced, which takes five times as long
+ROUNDS_TRACED = 2
 HEAVIEST = 8  # lines of code that are told of
 
 
@@ -32,27 +33,32 @@ async def growth() -> Growth:
         store = SqliteStore(Path(folder) / "duetime.db", synchronous="off")
         await store.migrate()
         async with sealed(store) as node:
-            await _fire(node, WARM_UP)
-            blocks = await _grown(node, ROUNDS, sys.getallocatedblocks)
+            await _fire(node, WARM_UP, IN_A_ROUND)
+            blocks = await _grown(node, ROUNDS, IN_A_ROUND, sys.getallocatedblocks)
             tracemalloc.start()
-            await _fire(node, WARM_UP)  # what was allocated before, and is replaced, is not known
-            held = await _grown(node, ROUNDS_TRACED, lambda: tracemalloc.get_traced_memory()[0])
+            # What was allocated before, and is replaced now, is not known.
+            await _fire(node, ROUNDS_TRACED, TRACED)
+            held = await _grown(node, ROUNDS_TRACED, TRACED, _traced)
             lines = tracemalloc.take_snapshot().statistics("lineno")
             tracemalloc.stop()
         await store.close()
     return Growth(blocks, held, [str(line) for line in lines[:HEAVIEST]])
 
 
-async def _grown(node: SealedNode, rounds: int, look: Callable[[], int]) -> float:
+async def _grown(node: SealedNode, rounds: int, count: int, look: Callable[[], int]) -> float:
     """By how much each timer lets something grow."""
     gc.collect()
     before = look()
-    await _fire(node, rounds)
+    await _fire(node, rounds, count)
     gc.collect()
-    return (look() - before) / (rounds * IN_A_ROUND)
+    return (look() - before) / (rounds * count)
 
 
-async def _fire(node: SealedNode, rounds: int) -> None:
+async def _fire(node: SealedNode, rounds: int, count: int) -> None:
     for turn in range(rounds):
-        await node.become_due(IN_A_ROUND, "nats" if turn % 2 else "http")
-        await node.fire(IN_A_ROUND)
+        await node.become_due(count, "nats" if turn % 2 else "http")
+        await node.fire(count)
+
+
+def _traced() -> int:
+    return tracemalloc.get_traced_memory()[0]

@@ -50,8 +50,8 @@ async def _fire(node: SealedNode, count: int) -> None:
 WORKS = {
     "create-one-by-one": Work(100, _nothing, _create_one_by_one),
     "create-in-a-batch": Work(1_000, _nothing, _create_in_a_batch),
-    "fire-http": Work(500, _http_due, _fire),
-    "fire-posted": Work(500, _nats_due, _fire),
+    "fire-http": Work(250, _http_due, _fire),
+    "fire-posted": Work(250, _nats_due, _fire),
 }
 
 
