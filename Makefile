@@ -58,6 +58,10 @@ engine: $(VENV)/developing ## Start a database server and print its URL: make en
 bench: $(VENV)/developing ## Measure beside the ceilings of this machine: make bench STORE=sqlite
 	$(BIN)/python -m bench $(if $(STORE),--store $(STORE)) $(ARGS)
 
+.PHONY: guard
+guard: $(VENV)/developing ## Count the work for a timer, and write what the tests hold it to: ARGS=--show only shows
+	$(BIN)/python -m tests.guard $(ARGS)
+
 .PHONY: format
 format: $(VENV)/developing ## Write the code the way the linter wants it
 	$(BIN)/ruff check --fix
