@@ -49,11 +49,14 @@ class Process:
 
 @asynccontextmanager
 async def started(
-    arguments: Sequence[str], env: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    *,
+    program: str = sys.executable,
 ) -> AsyncIterator[Process]:
-    """Start a Python child; whatever happens, it is gone afterwards."""
+    """Start a child, of Python unless told; whatever happens, it is gone afterwards."""
     child = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs while a child starts
-        [sys.executable, *arguments],
+        [program, *arguments],
         env={**os.environ, **(env or {})},
         stdout=subprocess.PIPE,
         text=True,
