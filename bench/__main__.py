@@ -38,7 +38,7 @@ An engine by name is a server of its own, which waits for the disk, with its dat
 measured. A server that you name by its URL gets schemas, databases, keyspaces or tables that are
 called bench_... and dropped again; what it uses of the processors cannot be seen from here.
 
-w10 installs rivals from npm, so it is measured only if it is named, and needs Node.js 20.18 or newer.
+w10 installs rivals from npm and needs Node.js 20.18 or newer: it is measured only if it is named.
 """
 
 

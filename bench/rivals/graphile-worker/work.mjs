@@ -4,7 +4,8 @@ import { Logger, run } from "graphile-worker";
 
 import { caller } from "../calling.mjs";
 
-const AT_ONCE = Number(process.env.T_CONC ?? 24);
+// That page has 24. For calls over HTTP, 64 took less CPU a job and were no slower.
+const AT_ONCE = 64;
 const call = caller(AT_ONCE);
 
 await run({
@@ -14,11 +15,11 @@ await run({
       schema: process.env.RIVAL_SCHEMA,
       concurrentJobs: AT_ONCE,
       maxPoolSize: AT_ONCE + 1,
-      localQueue: { size: Number(process.env.T_SIZE ?? 500) },
+      localQueue: { size: 500 },
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
       // The only thing that finds a job whose time has come: how late they are depends on it.
-      pollInterval: Number(process.env.T_POLL ?? 5),
+      pollInterval: 5,
       logger: new Logger(() => (level, message) => {
         if (level === "error") console.error(message);
       }),
