@@ -14,10 +14,11 @@ from bench.backlog import spread_over
 from bench.databases import opening
 from bench.figure import Figure, on_shards, typical
 from bench.progress import Progress
+from bench.rivals.rival import RivalFailed
 from bench.sizes import QUICK, Sizes
 from bench.stage import Stage
 from bench.table import table
-from bench.workloads import NEED_SHARING, WORKLOADS
+from bench.workloads import NEED_SHARING, ON_REQUEST, WORKLOADS
 from duetime.benching.failures import BrokenPromise
 from duetime.benching.machine import describe, disk_of, is_memory
 from duetime.benching.servers import sink
@@ -32,10 +33,13 @@ examples:
   python -m bench --store postgres --only w1,w2 --runs 5
   python -m bench --store cassandra --only w4 --shards 1,16,256
   python -m bench --store postgresql://user:password@host:5432/database
+  python -m bench --store postgres --only w10        beside graphile-worker and BullMQ
 
 An engine by name is a server of its own, which waits for the disk, with its data on the one that is
 measured. A server that you name by its URL gets schemas, databases, keyspaces or tables that are
 called bench_... and dropped again; what it uses of the processors cannot be seen from here.
+
+w10 installs rivals from npm and needs Node.js 20.18 or newer: it is measured only if it is named.
 """
 
 
@@ -82,7 +86,8 @@ def _options() -> argparse.Namespace:
     can_be_run = [
         name for name in WORKLOADS if options.store != "sqlite" or name not in NEED_SHARING
     ]
-    options.names = options.only.split(",") if options.only else can_be_run
+    usual = [name for name in can_be_run if name not in ON_REQUEST]
+    options.names = options.only.split(",") if options.only else usual
     if unknown := set(options.names) - set(WORKLOADS):
         parser.error(f"--only: no workload is called {', '.join(sorted(unknown))}")
     if alone := set(options.names) - set(can_be_run):
@@ -98,7 +103,7 @@ async def _measure(
     async with opening.opened(options.store, data) as databases, sink() as receiver:
         machine |= await databases.describe()
         sizes = _sizes(options, QUICK if options.quick else databases.sizes)
-        stage = Stage(databases, receiver, progress, sizes)
+        stage = Stage(databases, receiver, progress, sizes, data)
         for shards in options.shards or [databases.num_shards]:
             spread_over(shards)
             measured: list[Figure] = []
@@ -137,7 +142,7 @@ def main() -> int:
         except KeyboardInterrupt:
             progress.end()
             return 130
-        except (opening.NoServer, StoreUnavailable) as error:
+        except (opening.NoServer, RivalFailed, StoreUnavailable) as error:
             progress.end()
             print(error, file=sys.stderr)
             return 2

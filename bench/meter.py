@@ -1,9 +1,8 @@
 """A meter tells what Duetime and its database have used of the processors since it was made."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from bench.databases import Databases
 from bench.figure import Aim, Figure
 from duetime.benching.process import Process
 
@@ -26,10 +25,23 @@ class Used(NamedTuple):
         return Used(self.nodes * factor, database, self.is_whole)
 
 
+class Metered(Protocol):
+    """A database's server, as far as a meter looks at it."""
+
+    @property
+    def is_metered(self) -> bool:
+        """Tell whether what it uses of the processors can be seen."""
+        ...
+
+    def cpu_seconds(self) -> float | None:
+        """What its processes have used so far; None if it has none, or they cannot be seen."""
+        ...
+
+
 class Meter:
     """Begins to count when it is made."""
 
-    def __init__(self, databases: Databases, nodes: Sequence[Process]) -> None:
+    def __init__(self, databases: Metered, nodes: Sequence[Process]) -> None:
         self._databases = databases
         self._nodes = nodes
         self._before = self._now()

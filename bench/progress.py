@@ -25,6 +25,11 @@ class Progress:
             of = f" of {self._total:,}" if self._total else ""
             self._show(f"{self._task}: {done:,}{of}")
 
+    def say(self, text: str) -> None:
+        """Say something that stays."""
+        self.end()
+        print(text, file=sys.stderr, flush=True)
+
     def end(self) -> None:
         """Leave the line free for what comes."""
         if self._is_terminal:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 from bench.databases import Database, Databases
 from bench.progress import Progress
@@ -18,23 +19,30 @@ WRITTEN_WITHIN = 30.0  # seconds in which all outcomes must have been written
 class Stage:
     """What a workload works with."""
 
-    def __init__(self, databases: Databases, sink: Sink, progress: Progress, sizes: Sizes) -> None:
+    def __init__(
+        self, databases: Databases, sink: Sink, progress: Progress, sizes: Sizes, data: Path
+    ) -> None:
         self.databases = databases
         self.sink = sink
         self.progress = progress
         self.sizes = sizes
+        self.data = data  # a folder on the disk that is measured
 
     async def arrived(self, expected: int, within: float) -> Receipts:
         """Wait until so many callbacks have arrived, and check that every promise was kept."""
+        receipts = await self.received(expected, within)
+        if broken := receipts.violations(expected):
+            raise BrokenPromise(", ".join(broken))
+        return receipts
+
+    async def received(self, expected: int, within: float) -> Receipts:
+        """Wait until so many callbacks have arrived, or no longer; what came is not judged."""
         deadline = time.monotonic() + within
         while (count := await self.sink.count()) < expected and time.monotonic() < deadline:
             self.progress.at(count)
             await asyncio.sleep(0.2)
         await asyncio.sleep(SETTLE)
-        receipts = await self.sink.receipts()
-        if broken := receipts.violations(expected):
-            raise BrokenPromise(", ".join(broken))
-        return receipts
+        return await self.sink.receipts()
 
 
 async def check_stored(database: Database, expected: int, *statuses: Status) -> None:

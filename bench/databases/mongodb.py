@@ -98,7 +98,7 @@ class MongodbDatabases(ServedDatabases):
         place, _, options = self._url.partition("?")
         return f"{place.rpartition('/')[0]}/{name}?{options}"
 
-    async def _settle(self, url: str) -> None:
+    async def settle(self, url: str) -> None:
         async with connect(Address.parse(url)) as client:
             await _checkpoint(client)
 

@@ -213,7 +213,7 @@ class PostgresSchemas(ServedDatabases):
         # Of an option that is there twice, the last counts.
         return f"{self._url}{'&' if '?' in self._url else '?'}schema={name}"
 
-    async def _settle(self, url: str) -> None:
+    async def settle(self, url: str) -> None:
         async with _connected(Address.parse(url)) as connection:
             await _checkpoint(connection)
 

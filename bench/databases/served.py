@@ -45,20 +45,26 @@ class ServedDatabases(ABC):
         return None if self._pid is None else tree_cpu_seconds(self._pid)
 
     @asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Database]:
+    async def vacant(self) -> AsyncIterator[str]:
+        """The URL of a database with nothing in it; whatever is made there is dropped."""
         url = self._url_of(f"bench_{secrets.token_hex(8)}")
         await self._create(url)
         try:
+            yield url
+        finally:
+            await self._drop(url)
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[Database]:
+        async with self.vacant() as url:
             # With the retention of a node: DynamoDB's tables are made by it, and the sweep that is
             # measured is the one that users have. With RETENTION=never, which a node reads too,
             # DynamoDB Local looks for no dates.
             store = open_store(url, Options(retention=load_settings({}, os.environ).retention))
             await store.migrate()
             await store.close()
-            await self._settle(url)
+            await self.settle(url)
             yield type(self).database(url)
-        finally:
-            await self._drop(url)
 
     @abstractmethod
     def _url_of(self, name: str) -> str:
@@ -71,7 +77,7 @@ class ServedDatabases(ABC):
     async def _create(self, url: str) -> None:  # noqa: B027 - most need nothing
         """Make the database, where the store does not."""
 
-    async def _settle(self, url: str) -> None:  # noqa: B027
+    async def settle(self, url: str) -> None:  # noqa: B027
         """Let the disk catch up with what came before, where the server can be asked to."""
 
     @abstractmethod

@@ -93,7 +93,7 @@ async def run(store: str, data: Path, *, count: int, rounds: int) -> None:
     """Take turns, and print the medians and their ratios."""
     figures: dict[str, list[Round]] = {name: [] for name in KINDS}
     async with opening.opened(store, data) as databases, sink() as sink_:
-        stage = Stage(databases, sink_, Progress(), Sizes(burst=count))
+        stage = Stage(databases, sink_, Progress(), Sizes(burst=count), data)
         for number in range(rounds):
             names = deque(KINDS)
             names.rotate(number)  # each is the first in its turn

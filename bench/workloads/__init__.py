@@ -14,6 +14,7 @@ from bench.workloads import (
     nodes,
     outbox,
     pending,
+    rivals,
     steady,
 )
 
@@ -32,5 +33,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w7": (fired.run, 1),
     "w8": (messages.run, 3),
     "w9": (outbox.run, 3),
+    "w10": (rivals.run, 3),
 }
 NEED_SHARING = {"w6"}  # those with several nodes on one database
+ON_REQUEST = {"w10"}  # those that fetch programs, and so are measured only if they are named

@@ -22,7 +22,7 @@ async def run(stage: Stage) -> list[Figure]:
     """
     count = stage.sizes.burst
     async with broker.broker() as url, broker.subscriber(url) as sink:
-        listening = Stage(stage.databases, sink, stage.progress, stage.sizes)
+        listening = Stage(stage.databases, sink, stage.progress, stage.sizes, stage.data)
         over_http, _ = await burst.fired(stage, count)
         before = await _bare(listening, url, count)
         make = partial(requests.message, broker.TOPIC)

@@ -108,15 +108,16 @@ async def started(
     *,
     name: str = "",
     errors: Path | None = None,
+    program: str = sys.executable,
 ) -> AsyncIterator[Process]:
-    """Start a Python child; whatever happens, it is gone afterwards.
+    """Start a child, of Python unless told; whatever happens, it is gone afterwards.
 
     ``errors`` is a file for its standard error, which is ours unless told. Its standard input ends
     when we end, in whatever way: one that reads it can follow.
     """
     with nullcontext() if errors is None else errors.open("ab") as stderr:
         child = subprocess.Popen(  # noqa: ASYNC220, S603 - nothing else runs while our child starts
-            [sys.executable, *arguments],
+            [program, *arguments],
             env={**os.environ, **(env or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
