@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -14,9 +15,10 @@ from bench import usage
 class Process:
     """A running child."""
 
-    def __init__(self, child: subprocess.Popen[str], name: str) -> None:
+    def __init__(self, child: subprocess.Popen[str], name: str, started_ns: int) -> None:
         self._child = child
         self._name = name
+        self.started_ns = started_ns  # when it was asked for
         self.port = 0
 
     def cpu_seconds(self) -> float:
@@ -26,6 +28,10 @@ class Process:
     def memory_mb(self) -> float:
         """What it holds of the machine's memory."""
         return usage.memory_mb(self._child.pid)
+
+    def peak_mb(self) -> float:
+        """The most that it ever held."""
+        return usage.peak_mb(self._child.pid)
 
     def check(self) -> None:
         """Raise if it has ended by itself."""
@@ -52,6 +58,7 @@ async def started(
     arguments: Sequence[str], env: Mapping[str, str] | None = None
 ) -> AsyncIterator[Process]:
     """Start a Python child; whatever happens, it is gone afterwards."""
+    started_ns = time.time_ns()
     child = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs while a child starts
         [sys.executable, *arguments],
         env={**os.environ, **(env or {})},
@@ -60,7 +67,7 @@ async def started(
         start_new_session=True,  # Ctrl-C reaches only us, and we end the children in order
     )
     try:
-        yield Process(child, " ".join(arguments))
+        yield Process(child, " ".join(arguments), started_ns)
     finally:
         child.terminate()
         try:

@@ -1,0 +1,68 @@
+"""W12, memory: whether a node grows with what it has fired, and how large a crowd makes it."""
+
+from bench.figure import Aim, Figure
+from bench.process import Process
+from bench.servers import duetime
+from bench.stage import Stage
+from bench.workloads import burst, fired
+
+WARM_AFTER = 0.1  # of all that are fired: until then caches fill, and pools of connections
+BYTES_EACH = 200.0
+MOST_MB = 200.0
+
+
+async def run(stage: Stage) -> list[Figure]:
+    """A million, round by round, and then very many due at one instant, on a fresh node."""
+    return [*await _growth(stage), await _crowd(stage)]
+
+
+async def _growth(stage: Stage) -> list[Figure]:
+    retention = f"{stage.sizes.retention_seconds}s"
+    async with stage.databases.fresh() as database, duetime(database, RETENTION=retention) as node:
+        held = []
+        for number in range(stage.sizes.rounds):
+            await fired.fire(stage, node, f"w12 round {number + 1}")
+            held.append(node.memory_mb())
+    return grown(held, stage.sizes.fired)
+
+
+def grown(held_mb: list[float], count: int) -> list[Figure]:
+    """What was held after each round, of as many timers each, beside when it was warm."""
+    each = count / len(held_mb)
+    warm = next(place for place in range(len(held_mb)) if (place + 1) * each >= WARM_AFTER * count)
+    later = (len(held_mb) - 1 - warm) * each
+    return [
+        Figure(
+            workload="w12",
+            what=f"{count:,} fired, growth per timer",
+            unit="bytes",
+            measured=(held_mb[-1] - held_mb[warm]) * 1024 * 1024 / later,
+            aim=Aim("<", BYTES_EACH),
+        ),
+        Figure(
+            workload="w12",
+            what=f"{count:,} fired, memory at the end",
+            unit="MB",
+            measured=held_mb[-1],
+            ceiling=held_mb[warm],
+            ceiling_is=f"after {round((warm + 1) * each):,}",
+            samples=held_mb,
+        ),
+    ]
+
+
+async def _crowd(stage: Stage) -> Figure:
+    peaks: list[float] = []
+
+    def look(server: Process) -> None:
+        peaks.append(server.peak_mb())
+
+    count = stage.sizes.crowd
+    await burst.fired(stage, count, look=look)
+    return Figure(
+        workload="w12",
+        what=f"{count:,} due at one instant, the most memory",
+        unit="MB",
+        measured=peaks[-1],
+        aim=Aim("<", MOST_MB),
+    )
