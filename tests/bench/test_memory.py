@@ -17,8 +17,8 @@ def test_growth_is_counted_from_when_it_is_warm():
     assert figure.is_met is True
 
 
-def test_the_rounds_of_the_warm_up_are_those_that_fire_a_tenth():
-    """With rounds of a sixteenth these are two."""
+def test_the_warm_up_is_whole_rounds():
+    """Of a million in sixteen rounds, two are needed for a hundred thousand."""
     _, end = grown([50.0, 80.0, *[81.0] * 14], 1_000_000)
     assert (end.ceiling, end.ceiling_is, end.measured) == (80.0, "after 125,000", 81.0)
 
@@ -28,6 +28,13 @@ def test_a_leak_is_missed():
     figure, _ = grown([float(50 + 20 * place) for place in range(10)], 1_000_000)
     assert figure.measured == pytest.approx(20 * MB / 100_000)
     assert figure.is_met is False
+
+
+def test_a_run_that_is_never_warm_says_nothing():
+    """It can only have grown."""
+    figure, _ = grown([50.0, 60.0, 70.0, 80.0], 8_000)
+    assert figure.measured > 200
+    assert figure.is_met is None
 
 
 def test_a_peak_stays():
