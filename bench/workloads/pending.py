@@ -5,13 +5,15 @@ import time
 from contextlib import AsyncExitStack
 from statistics import median
 
+import msgspec
+
 from bench import meter
 from bench.databases import Database
 from bench.figure import Aim, Figure
 from bench.meter import Meter, Used
 from bench.process import Process
 from bench.receipts import Receipts
-from bench.servers import duetime
+from bench.servers import duetime, sink
 from bench.stage import Stage
 from bench.workloads.steady import Streamed, stream
 
@@ -26,7 +28,8 @@ async def run(stage: Stage) -> list[Figure]:
     A single p99 says little on a shared machine. So they take turns, and the median of the turns
     counts: a host that stands still for a moment spoils one of them. What is seldom, and so in few
     turns, is in the p99 of all of them together, which one such moment decides: it has no aim. How
-    much is chance can be told from the fewest, every other turn of them beside the rest.
+    much is chance can be told from the fewest, every other turn of them beside the rest. Then the
+    fewest and the most run side by side: whatever the host does, it does to both.
     """
     sizes = stage.sizes.pending
     streams: dict[int, list[Streamed]] = {pending: [] for pending in sizes}
@@ -37,20 +40,29 @@ async def run(stage: Stage) -> list[Figure]:
         for pending, database in databases.items():
             stage.progress.begin("w4 storing pending timers", pending)
             await database.fill(pending, stage.progress.at)
+        already = dict.fromkeys(sizes, 0)
         for turn in range(stage.sizes.turns):
             for pending in reversed(sizes) if turn % 2 else sizes:
                 task = f"w4 {pending:,} pending, turn {turn + 1}"
                 seconds, database = stage.sizes.turn_seconds, databases[pending]
                 async with duetime(database) as server:
-                    streams[pending].append(
-                        await stream(stage, [server], database, task, seconds=seconds, before=turn)
+                    streamed = await stream(
+                        stage,
+                        [server],
+                        database,
+                        task,
+                        seconds=seconds,
+                        already=already[pending],
                     )
+                streams[pending].append(streamed)
+                already[pending] += streamed.receipts.count
         figures = [
             figure
             for pending in sizes
             for figure in _compared(pending, streams[pending], streams[sizes[0]])
         ]
         figures += _chance(sizes[0], _p99s(streams[sizes[0]]))
+        figures += await _side_by_side(stage, databases, already)
         return figures + await _at_rest(stage, databases[sizes[-1]], sizes[-1])
 
 
@@ -95,6 +107,63 @@ def _p99s(streams: list[Streamed]) -> list[float]:
 
 def _pooled(streams: list[Streamed]) -> Receipts:
     return Receipts(lateness_ms=[late for each in streams for late in each.receipts.lateness_ms])
+
+
+async def _side_by_side(
+    stage: Stage, databases: dict[int, Database], already: dict[int, int]
+) -> list[Figure]:
+    """Half of the stream to a node with the fewest, the other half to one with the most."""
+    ends = {min(databases), max(databases)}
+    if len(ends) == 1:
+        return []
+    halved = msgspec.structs.replace(stage.sizes, per_second=stage.sizes.per_second // 2)
+    seconds = stage.sizes.turn_seconds
+    streams: dict[int, list[Streamed]] = {pending: [] for pending in ends}
+    done = {pending: already[pending] for pending in ends}
+    async with sink() as other:
+        sinks = dict(zip(sorted(ends), (stage.sink, other), strict=True))
+        for turn in range(stage.sizes.turns):
+            async with AsyncExitStack() as stack:
+                order = sorted(ends, reverse=turn % 2 == 1)  # neither is always the first to start
+                nodes = {
+                    each: await stack.enter_async_context(duetime(databases[each]))
+                    for each in order
+                }
+                both = await asyncio.gather(
+                    *(
+                        stream(
+                            Stage(stage.databases, sinks[each], stage.progress, halved),
+                            [nodes[each]],
+                            databases[each],
+                            f"w4 side by side, turn {turn + 1}",
+                            seconds=seconds,
+                            already=done[each],
+                        )
+                        for each in order
+                    )
+                )
+            for each, streamed in zip(order, both, strict=True):
+                streams[each].append(streamed)
+                done[each] += streamed.receipts.count
+    return beside(max(ends), streams[max(ends)], streams[min(ends)])
+
+
+def beside(pending: int, streams: list[Streamed], least: list[Streamed]) -> list[Figure]:
+    """All that was streamed at the same time, turn by turn; no turn is left out."""
+    ratios = [a / b for a, b in zip(_p99s(streams), _p99s(least), strict=True)]
+    return [
+        Figure(
+            workload="w4",
+            what=f"{pending:,} pending, lateness {what}, side by side",
+            unit="ms",
+            measured=_pooled(streams).percentile(share),
+            ceiling=_pooled(least).percentile(share),
+            ceiling_is="the fewest, in the same seconds",
+            aim=Aim("ratio <=", MOST) if what == "p99" else None,
+            samples=ratios if what == "p99" else [],
+        )
+        for what, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+    ]
 
 
 def _chance(pending: int, p99s: list[float]) -> list[Figure]:

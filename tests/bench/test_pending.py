@@ -2,7 +2,7 @@
 
 from bench.meter import Used
 from bench.receipts import Receipts
-from bench.workloads.pending import _chance, _compared
+from bench.workloads.pending import _chance, _compared, beside
 from bench.workloads.steady import Streamed
 
 
@@ -41,3 +41,11 @@ def test_chance_is_the_fewest_beside_themselves():
     (chance,) = _chance(10_000, [4.0, 6.0, 4.0, 6.0])
     assert (chance.measured, chance.ceiling, chance.is_met) == (4.0, 6.0, None)
     assert _chance(10_000, [4.0, 6.0, 4.0]) == []
+
+
+def test_side_by_side_all_seconds_count():
+    """A bad moment is in both, so that nothing has to be left out."""
+    least, most = turns(5.0, 900.0, 900.0), turns(5.0, 905.0, 905.0)
+    *_, figure = beside(10_000_000, most, least)
+    assert (figure.measured, figure.ceiling, figure.is_met) == (905.0, 900.0, True)
+    assert figure.samples == [1.0, 905 / 900, 905 / 900]
