@@ -33,7 +33,7 @@ _TIMERS = tuple(name.strip('"') for name in NEW_TIMER)
 _STATES = ("id", "tenant", *NEW_STATE)
 
 
-def _picking(names: tuple[str, ...]) -> Callable[[Row], Row]:
+def _picking(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Row]:
     return itemgetter(*map(COLUMNS.index, names))
 
 

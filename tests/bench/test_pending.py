@@ -43,9 +43,10 @@ def test_chance_is_the_fewest_beside_themselves():
     assert _chance(10_000, [4.0, 6.0, 4.0]) == []
 
 
-def test_side_by_side_all_seconds_count():
-    """A bad moment is in both, so that nothing has to be left out."""
-    least, most = turns(5.0, 900.0, 900.0), turns(5.0, 905.0, 905.0)
-    *_, figure = beside(10_000_000, most, least)
-    assert (figure.measured, figure.ceiling, figure.is_met) == (905.0, 900.0, True)
-    assert figure.samples == [1.0, 905 / 900, 905 / 900]
+def test_side_by_side_a_bad_moment_is_in_both():
+    """So each turn is compared with itself, and the median of the ratios counts."""
+    least, most = turns(5.0, 800.0, 5.0), turns(5.2, 808.0, 50.0)
+    *_, late, cpu = beside(10_000_000, most, least)
+    assert (late.measured, late.ceiling, late.is_met) == (5.2, 5.0, True)
+    assert late.samples == [5.2 / 5, 808 / 800, 50 / 5]
+    assert (cpu.ratio, cpu.is_met) == (1.0, True)
