@@ -70,7 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--pending",
         type=_numbers,
-        help="w4: how many timers are far from due, such as 10000,1000000",
+        help="w4: how many timers are far from due, such as 10000,10000000; w11: the most of them",
     )
     parser.add_argument("--turns", type=int, help="w4: how many turns each of these takes")
     parser.add_argument("--only", help=f"some of {','.join(WORKLOADS)}, comma-separated")
@@ -120,6 +120,7 @@ def _sizes(options: argparse.Namespace, usual: Sizes) -> Sizes:
     told: dict[str, Any] = {}
     if options.pending:
         told["pending"] = options.pending
+        told["start_pending"] = max(options.pending)
     if options.turns:
         told["turns"] = options.turns
     return msgspec.structs.replace(usual, **told)

@@ -20,6 +20,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     round_seconds: int = 30  # each at least so long
     probe_seconds: int = 2
     retention_seconds: int = 20
+    start_pending: int = 1_000_000
+    starts: int = 7
+    crowd: int = 100_000
 
 
 QUICK = Sizes(
@@ -36,4 +39,7 @@ QUICK = Sizes(
     round_seconds=0,
     probe_seconds=1,
     retention_seconds=1,
+    start_pending=10_000,
+    starts=2,
+    crowd=5_000,
 )

@@ -12,7 +12,7 @@ import asyncpg
 import uvloop
 
 from bench.aims import Aims
-from bench.backlog import far_timers
+from bench.backlog import far_rows, far_timers
 from bench.databases import Extent, Way
 from bench.databases.served import ServedDatabases
 from bench.sizes import Sizes
@@ -33,7 +33,7 @@ _TIMERS = tuple(name.strip('"') for name in NEW_TIMER)
 _STATES = ("id", "tenant", *NEW_STATE)
 
 
-def _picking(names: tuple[str, ...]) -> Callable[[Row], Row]:
+def _picking(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Row]:
     return itemgetter(*map(COLUMNS.index, names))
 
 
@@ -70,23 +70,46 @@ class PostgresSchema:
                 await stack.enter_async_context(_connected(self._address)) for _ in TABLES
             ]
             await self._on_each(connections, "ALTER TABLE {} SET (autovacuum_enabled = false)")
-            timers = far_timers(count)
+            indexes = await self._drop_indexes(connections[0])
+            rows = far_rows(count)
             for done in range(0, count, AT_ONCE):
-                rows = [to_columns(timer) for timer in islice(timers, AT_ONCE)]
+                some = list(islice(rows, AT_ONCE))
                 await asyncio.gather(
                     *(
                         connection.copy_records_to_table(
-                            table, schema_name=self._schema, columns=names, records=map(pick, rows)
+                            table, schema_name=self._schema, columns=names, records=map(pick, some)
                         )
                         for connection, (table, names, pick) in zip(
                             connections, TABLES, strict=True
                         )
                     )
                 )
-                on_progress(done + len(rows))
+                on_progress(done + len(some))
+            for statement in indexes:
+                await connections[0].execute(statement)
+                on_progress(count)
             await self._on_each(connections, "ALTER TABLE {} RESET (autovacuum_enabled)")
             await self._on_each(connections, "VACUUM (ANALYZE) {}")
             await _checkpoint(connections[0])
+
+    async def _drop_indexes(self, connection: asyncpg.Connection) -> list[str]:
+        """Drop those that no constraint needs, and tell the statements that make them again.
+
+        Sorted at the end, each page of them is written once.
+        """
+        found = await connection.fetch(
+            "SELECT format('%I.%I', n.nspname, c.relname) AS name, "
+            "pg_get_indexdef(i.indexrelid) AS made_by "
+            "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class t ON t.oid = i.indrelid "
+            "WHERE n.nspname = $1 AND t.relname = ANY($2::text[]) "
+            "AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)",
+            self._schema,
+            [table for table, _, _ in TABLES],
+        )
+        for index in found:
+            await connection.execute(f"DROP INDEX {index['name']}")
+        return [index["made_by"] for index in found]
 
     async def _on_each(self, connections: list[asyncpg.Connection], statement: str) -> None:
         """Run a statement on each table."""
@@ -187,7 +210,7 @@ class PostgresSchemas(ServedDatabases):
 
     kind = "postgres"
     aims = Aims(batches=0.5, burst=0.5)
-    sizes = Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5)
+    sizes = Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5, start_pending=10_000_000)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)
     database = PostgresSchema

@@ -10,18 +10,20 @@ from bench.workloads import (
     fired,
     hanging,
     harness,
+    memory,
     messages,
     nodes,
     outbox,
     pending,
     rivals,
+    starting,
     steady,
 )
 
 Workload = Callable[[Stage], Awaitable[list[Figure]]]
 
 # name: (what runs, how often unless told otherwise). Shared machines are noisy, so most repeat; w4
-# has turns of its own, and w7 rounds.
+# has turns of its own, w7 and w12 rounds, and w11 starts.
 WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w0": (harness.run, 1),
     "w1": (creates.run, 3),
@@ -34,6 +36,8 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "w8": (messages.run, 3),
     "w9": (outbox.run, 3),
     "w10": (rivals.run, 3),
+    "w11": (starting.run, 1),
+    "w12": (memory.run, 1),
 }
 NEED_SHARING = {"w6"}  # those with several nodes on one database
 ON_REQUEST = {"w10"}  # those that fetch programs, and so are measured only if they are named

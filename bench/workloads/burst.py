@@ -79,11 +79,13 @@ async def fire(
     path: str = "/hook",
     make: Callable[[int, int], bytes] | None = None,
     prepare: Callable[[Process], None] = lambda _server: None,
+    look: Callable[[Process], None] = lambda _server: None,
     **settings: str,
 ) -> tuple[Receipts, meter.Used] | None:
     """What arrived and what it took; None if the burst came before all of it was created.
 
-    ``make`` gives each timer by when it is due and its number; otherwise it calls the sink.
+    ``make`` gives each timer by when it is due and its number; otherwise it calls the sink. The
+    server is given to ``prepare`` before all that, and to ``look`` after it.
     """
     await stage.sink.forget()
     async with stage.databases.fresh() as database:
@@ -101,6 +103,7 @@ async def fire(
             stage.progress.begin("w2 the burst", count)
             receipts = await stage.arrived(count, within=lead / 1000 + 60)
             used = counting.used()
+            look(server)
         await check_stored(database, count, Status.COMPLETED)
     return receipts, used
 

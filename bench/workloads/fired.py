@@ -54,7 +54,7 @@ async def run(stage: Stage) -> list[Figure]:
             for number in range(stage.sizes.rounds):
                 ends_at = time.monotonic() + stage.sizes.round_seconds
                 async with _watched(database) as seen:
-                    per_second, probe = await _fire(stage, server, f"w7 round {number + 1}")
+                    per_second, probe = await fire(stage, server, f"w7 round {number + 1}")
                     await asyncio.sleep(max(ends_at - time.monotonic(), 0))
                 ended_at = time.monotonic() - started
                 rounds.append(Round(per_second, probe, peak(seen), ended_at))
@@ -101,7 +101,7 @@ def compared(rounds: list[Round], settled_after: float) -> list[Figure]:
     return [_rate(rounds), _lateness(rounds), *_extents(rounds, aim)]
 
 
-async def _fire(stage: Stage, server: Process, task: str) -> tuple[float, Receipts]:
+async def fire(stage: Stage, server: Process, task: str) -> tuple[float, Receipts]:
     """One round: callbacks a second, and what a probe found afterwards."""
     port, count = stage.sink.port, stage.sizes.fired // stage.sizes.rounds
     bodies = [requests.soon(port, 0, number) for number in range(count)]

@@ -47,11 +47,11 @@ async def stream(
     task: str,
     *,
     seconds: int | None = None,
-    before: int = 0,
+    already: int = 0,
 ) -> Streamed:
     """Send the stream through the nodes, and check that all of it arrived and was written down.
 
-    ``before`` is how many such streams the database has seen already.
+    ``already`` is how many timers have been fired from this database before.
     """
     rate, count = stage.sizes.per_second, stage.sizes.per_second * (seconds or stage.sizes.seconds)
     start = requests.now_ms() + 500
@@ -62,7 +62,7 @@ async def stream(
     counting = Meter(stage.databases, nodes)
     receipts = await paced(stage, nodes, bodies, task)
     cpu_ms = counting.used().scaled(1000 / count)
-    await check_stored(database, (before + 1) * count, Status.COMPLETED)
+    await check_stored(database, already + count, Status.COMPLETED)
     return Streamed(receipts, cpu_ms)
 
 

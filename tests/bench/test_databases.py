@@ -1,6 +1,7 @@
 """Databases to measure on: fresh, filled as the store would fill them, and gone afterwards."""
 
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 
 import pytest
 
@@ -38,6 +39,35 @@ async def test_a_filled_database_holds_timers_as_the_store_reads_them(databases)
         assert seen[-1] == 250
         assert page.total == 250
         assert all(timer.wake_at == timer.execute_at > timer.created_at for timer in page.timers)
+
+
+async def test_filling_leaves_the_indexes_as_the_store_made_them(tmp_path, server_url):
+    """They are dropped and made again meanwhile; what is measured afterwards has the same."""
+    url = server_url("postgres-18")
+    sqlite, postgres = SqliteFiles(tmp_path), PostgresSchemas(url)
+    async with sqlite.fresh() as empty, sqlite.fresh() as full:
+        await empty.fill(0, lambda _: None)
+        await full.fill(100, lambda _: None)
+        assert _sqlite_indexes(full) == _sqlite_indexes(empty)
+        assert len(_sqlite_indexes(full)) > 5
+    async with postgres.fresh() as database:
+        before = await _postgres_indexes(url, database)
+        await database.fill(100, lambda _: None)
+        assert await _postgres_indexes(url, database) == before
+        assert len(before) > 5
+
+
+def _sqlite_indexes(database):
+    with closing(sqlite3.connect(database.url.removeprefix("sqlite:///"))) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index'")
+        return set(found)
+
+
+async def _postgres_indexes(url, database):
+    schema = Address.parse(database.url).schema
+    all_of_them = "SELECT array_agg(indexdef ORDER BY indexdef) FROM pg_indexes"
+    return await postgres_value(url, f"{all_of_them} WHERE schemaname = '{schema}'")
 
 
 async def test_timers_are_counted_by_status(databases):

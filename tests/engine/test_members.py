@@ -96,6 +96,42 @@ async def test_a_newcomer_waits_for_a_dead_nodes_record_one_heartbeat_and_no_ttl
     assert new.shards == ALL_SHARDS
 
 
+async def test_a_newcomer_does_not_wait_for_a_node_that_is_known_to_have_ended(store, clock):
+    """A restart after a crash loses no time; the claims of the dead are taken up in their time."""
+    await Members("old", store, clock).step()
+    died = []
+    new = Members("new", store, clock, has_ended=lambda _: True, on_death=died.append)
+    await new.step()
+    assert new.shards == ALL_SHARDS
+    assert new.has_rivals  # what no row decides is not its own yet
+    await beat(clock, new, times=4)
+    assert died == []
+    await beat(clock, new)
+    assert died == [{"old": 10_000}]
+
+
+async def test_a_newcomer_waits_for_others_though_one_has_ended(store, clock):
+    """Each is asked for itself."""
+    for name, pid in (("gone", 1), ("there", 2)):
+        data = msgspec.json.encode(NodeRecord(pid=pid))
+        await store.put_record(None, Record(kind=NODE_KIND, name=name, version=1, data=data))
+    new = Members("new", store, clock, has_ended=lambda about: about.pid == 1)
+    await new.step()
+    assert new.shards == ()
+
+
+async def test_a_node_that_was_thought_to_have_ended_is_back_when_it_moves(store, clock):
+    """Another machine may go by the same name: that wastes the work of one heartbeat."""
+    there, new = Members("there", store, clock), Members("new", store, clock, has_ended=bool)
+    await there.step()
+    await new.step()
+    assert new.shards == ALL_SHARDS
+    clock.advance(2_000)
+    await there.step()
+    await new.step()
+    assert set(new.shards) == set(ALL_SHARDS) - set(there.shards)
+
+
 async def test_a_newcomer_waits_as_long_as_the_others_declare(store, clock):
     """Their heartbeat counts, not its own."""
     await Members("old", store, clock, ttl=1_000).step()

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
@@ -20,8 +21,15 @@ _LONGEST_CAUSE = 2_000  # characters of what a child said before it died
 class Process:
     """A running child."""
 
-    def __init__(self, child: subprocess.Popen[str], name: str, errors: Path | None = None) -> None:
+    def __init__(
+        self,
+        child: subprocess.Popen[str],
+        name: str,
+        errors: Path | None = None,
+        started_ns: int = 0,
+    ) -> None:
         self._child = child
+        self.started_ns = started_ns  # when it was asked for
         self._name = name
         self._errors = errors
         self.port = 0
@@ -37,6 +45,10 @@ class Process:
     def memory_mb(self) -> float:
         """What it holds of the machine's memory."""
         return usage.memory_mb(self._child.pid)
+
+    def peak_mb(self) -> float:
+        """The most that it ever held."""
+        return usage.peak_mb(self._child.pid)
 
     def check(self) -> None:
         """Raise if it has ended by itself."""
@@ -115,6 +127,7 @@ async def started(
     ``errors`` is a file for its standard error, which is ours unless told. Its standard input ends
     when we end, in whatever way: one that reads it can follow.
     """
+    started_ns = time.time_ns()
     with nullcontext() if errors is None else errors.open("ab") as stderr:
         child = subprocess.Popen(  # noqa: ASYNC220, S603 - nothing else runs while our child starts
             [program, *arguments],
@@ -125,7 +138,7 @@ async def started(
             text=True,
             start_new_session=True,  # Ctrl-C reaches only us, and we end the children in order
         )
-    process = Process(child, name or " ".join(arguments), errors)
+    process = Process(child, name or " ".join(arguments), errors, started_ns)
     try:
         yield process
     finally:

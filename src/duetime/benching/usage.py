@@ -68,8 +68,17 @@ def tree_cpu_seconds(root: int) -> float:
 
 def memory_mb(pid: int) -> float:
     """What a process holds of the machine's memory."""
+    return _status_mb(pid, "VmRSS:")
+
+
+def peak_mb(pid: int) -> float:
+    """The most that it ever held."""
+    return _status_mb(pid, "VmHWM:")
+
+
+def _status_mb(pid: int, name: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name):
             return int(line.split()[1]) / 1024
     return 0.0
 

@@ -23,6 +23,7 @@ from duetime.cli.interpreter import loop_factory, tune
 from duetime.cli.limits import allow_open_files
 from duetime.cli.messaging import connected, own_subjects
 from duetime.cli.output import Screen
+from duetime.cli.predecessor import has_ended
 from duetime.cli.publishing import empty_outbox
 from duetime.cli.receiver import running_receiver
 from duetime.cli.receiver_command import printing
@@ -113,6 +114,7 @@ async def _run(settings: Settings, worker: Worker | None, *, dev: bool) -> int:
             breaker_longest_pause=settings.breaker_longest_pause,
             retention=settings.retention,
             readmit=partial(check_no_move, store),
+            has_ended=has_ended,
             rules=rules,
             meter=meter,
         )

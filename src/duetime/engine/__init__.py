@@ -35,7 +35,7 @@ from duetime.engine.tenure import Tenure
 from duetime.engine.throttles import Throttles
 from duetime.errors import ConfigurationError, StoreError, StoreUnavailable
 from duetime.failures import Failures
-from duetime.nodes import EngineStatus, NodeStatus, TargetReport
+from duetime.nodes import EngineStatus, NodeRecord, NodeStatus, TargetReport
 from duetime.stores import News, Store
 from duetime.tenancy.meter import Meter
 from duetime.tenancy.rules import Rules
@@ -57,6 +57,7 @@ class Engine:
     """One node's engine.
 
     ``readmit`` raises ConfigurationError if a node that was away may not go on with this store.
+    ``has_ended`` tells whether the node of a record is known to have ended.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Engine:
         breaker_longest_pause: Millis = 300_000,
         retention: Millis | None = None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
+        has_ended: Callable[[NodeRecord], bool] = lambda _: False,
         rules: Rules | None = None,
         meter: Meter | None = None,
     ) -> None:
@@ -115,6 +117,7 @@ class Engine:
             behind=lambda: self.status().behind_ms,
             on_death=self._on_death,
             readmit=readmit,
+            has_ended=has_ended,
             holds=holds,
             meter=meter,
             bulletin=self.bulletin,

@@ -50,7 +50,8 @@ class Members:
     """This node's view of who is there.
 
     ``readmit`` is asked when it comes back after others may have taken it for dead; it raises if
-    the node may do nothing more.
+    the node may do nothing more. ``has_ended`` tells of a record whether its node is known to have
+    ended; a newcomer does not wait for such a one.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Members:
         behind: Callable[[], Millis] = lambda: 0,
         on_death: Callable[[dict[str, Millis]], None] = lambda _: None,
         readmit: Callable[[], Awaitable[None]] = always_admitted,
+        has_ended: Callable[[NodeRecord], bool] = lambda _: False,
         holds: Holds | None = None,
         meter: Meter | None = None,
         bulletin: Bulletin | None = None,
@@ -90,7 +92,7 @@ class Members:
         self._own: Record | None = None
         self._leaving: Record | None = None
         self._version = 0
-        self._sightings = Sightings(self.beat_every)
+        self._sightings = Sightings(self.beat_every, has_ended)
         self._rendezvous = Rendezvous()
         self._others: dict[str, NodeRecord] = {}
         self._has_joined = False

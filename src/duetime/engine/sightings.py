@@ -2,15 +2,15 @@
 
 Only this node's monotonic clock counts. A record that was there when this node came says nothing
 yet: it may be a dead node's. Whoever is alive writes it anew within one heartbeat, so those that
-did not by then are passed over. That is good enough to look after their shards, which wastes work
-at worst. To take up their claims it is not: for that, a record must have stood still for all of
-the time that its node declares in it.
+did not by then are passed over. So are those at once whose process is known to have ended. That is
+good enough to look after their shards, which wastes work at worst. To take up their claims it is
+not: for that, a record must have stood still for all of the time that its node declares in it.
 
 Nor does it say anything that a record stood still while this node could not look, because the store
 was away: nobody could write then. Those that were alive before have a heartbeat's time to show it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -31,6 +31,7 @@ class Sighting(msgspec.Struct):
     about: NodeRecord
     is_dead: bool = False
     doubted_since: float | None = None  # it must show itself: nobody was looking before that
+    has_ended: bool = False  # it stood like this, and there is no such process
 
     def is_alive(self, now: float) -> bool:
         return self.has_moved and self.may_be_alive(now)
@@ -54,8 +55,11 @@ class Sighting(msgspec.Struct):
 class Sightings:
     """What one node has seen of the others."""
 
-    def __init__(self, look_every: float) -> None:
+    def __init__(
+        self, look_every: float, has_ended: Callable[[NodeRecord], bool] = lambda _: False
+    ) -> None:
         self._look_every = look_every
+        self._has_ended = has_ended
         self._looked_at: float | None = None
         self._by_name: dict[str, Sighting] = {}
 
@@ -78,6 +82,7 @@ class Sightings:
                 about = read_record(record.data)
                 last = Sighting(record.version, seen_at, not is_first, about)
                 last.doubted_since = seen_at if was_blind else None
+                last.has_ended = is_first and self._has_ended(about)
             elif not last.is_dead and was_blind:
                 # However slow the looks are from now on, the doubt began with the first of them.
                 last.since = seen_at
@@ -139,7 +144,8 @@ class Sightings:
     def is_settled(self, now: float) -> bool:
         """Tell whether everybody who is alive has had the time to show it."""
         return all(
-            sighting.has_moved or sighting.is_overdue(now) for sighting in self._by_name.values()
+            sighting.has_moved or sighting.has_ended or sighting.is_overdue(now)
+            for sighting in self._by_name.values()
         )
 
     def is_long_dead(self, name: str, now: float) -> bool:
