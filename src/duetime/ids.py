@@ -7,11 +7,8 @@ database by ``key_shard``; that hash never changes, because stored timers depend
 
 import os
 import re
-import struct
-from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
-from random import getrandbits
 
 from duetime.clock import Millis
 
@@ -27,34 +24,9 @@ _LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _LATEST = 2**48 - 1  # the last moment that an id can say
 
 
-class _Random:
-    """Random numbers of 64 bits that nobody can guess: asked of the system by the hundred.
-
-    Asked for one by one, they would be a tenth of the work of making a timer.
-    """
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Have none, as in a process that has just split off another: both would have the same."""
-        self._numbers: Iterator[tuple[int]] = iter(())
-
-    def next(self) -> int:
-        for (number,) in self._numbers:  # which is one step of C, whatever threads there are
-            return number
-        self._numbers = struct.iter_unpack("Q", os.urandom(8 * 512))
-        return self.next()
-
-
-_random = _Random()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_random.forget)
-
-
 def new_id(now: Millis, shard: int) -> str:
     """Make an id that sorts by time and carries its shard."""
-    random = _random.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    random = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
     return f"{_moment(now)}-7{shard:03x}-{random >> 48:04x}-{random & 0xFFFF_FFFF_FFFF:012x}"
 
 
@@ -134,5 +106,5 @@ def derived_key(id_: str, what: str) -> str:
 
 
 def spread_shard(num_shards: int) -> int:
-    """Pick a shard for a timer that has no key of the user's; it is no secret, its id tells it."""
-    return getrandbits(16) % num_shards
+    """Pick a shard for a timer that has no key of the user's."""
+    return int.from_bytes(os.urandom(2)) % num_shards

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 
 from duetime.stores.postgres.address import Address
+from duetime.stores.postgres.arrays import write_ourselves
 
 # Seconds. The server gives up before we do, so that it can say why.
 CONNECT_WITHIN = 5.0
@@ -31,18 +32,21 @@ async def connect(address: Address) -> asyncpg.Connection:
     """Open a session."""
     if address.is_pooled:
         # Whether named statements survive is up to a pooler; without their names, they do.
-        return await asyncpg.connect(
+        connection: asyncpg.Connection = await asyncpg.connect(
             address.dsn,
             timeout=CONNECT_WITHIN,
             statement_cache_size=0,
             connection_class=PooledConnection,
         )
-    return await asyncpg.connect(
-        address.dsn,
-        timeout=CONNECT_WITHIN,
-        statement_cache_size=200,
-        server_settings=SETTINGS | _IDLE_WITHIN,
-    )
+    else:
+        connection = await asyncpg.connect(
+            address.dsn,
+            timeout=CONNECT_WITHIN,
+            statement_cache_size=200,
+            server_settings=SETTINGS | _IDLE_WITHIN,
+        )
+    write_ourselves(connection)
+    return connection
 
 
 class PooledConnection(asyncpg.Connection):
