@@ -354,12 +354,13 @@ def refuses_after_all(sender: HttpSender, timer: Timer) -> bool:
 async def test_closing_ends_what_was_begun(sender: HttpSender, receiver: Receiver):
     """Each is lost, as one that is sent is, and once: nobody knows what became of it."""
     await asyncio.gather(*(sender.send(make_timer(receiver.url()), mine) for _ in range(3)))
-    await asyncio.gather(*(sender.send(make_timer(receiver.url("/hang"), timeout=1), mine),))
+    sender.target(make_timer(receiver.url("/hang")).spec.callback)
     count = len(sender._connections.at_rest)
     assert count > 1
     errands = [Errand(make_timer(receiver.url("/hang"), timeout=600_000)) for _ in range(count)]
     assert all(sender.begin(errand) for errand in errands)
     await sender.close()
+    assert all(errand.has_ended.is_set() for errand in errands)
     await asyncio.wait_for(receiver.gone.wait(), 10)
     await until(lambda: not sender._connections._open)
     for errand in errands:
@@ -458,6 +459,29 @@ async def test_connection_that_closes_as_it_is_used(sender: HttpSender, receiver
     assert (outcome.kind, outcome.retryable) == (Kind.NETWORK, True)
     assert (await sender.send(make_timer(receiver.url()), mine)).kind is Kind.OK
     assert len(errand.outcomes) == 1
+
+
+@pytest.mark.parametrize("way", [begun, sent])
+async def test_receiver_that_cuts_connections(
+    sender: HttpSender, receiver: Receiver, way: Callable[[HttpSender, Timer], Any]
+):
+    """One that closed a connection without a word has a new one for each request for a while."""
+    await rested(sender, receiver.url())
+    timer = make_timer(receiver.url("/reset"))
+    sender.target(timer.spec.callback)
+    assert (await way(sender, timer)).kind is Kind.NETWORK
+    assert (await sender.send(make_timer(receiver.url()), mine)).kind is Kind.OK
+    assert not sender._connections.at_rest
+
+
+async def test_connection_at_rest_keeps_no_answer(sender: HttpSender, receiver: Receiver):
+    """What was wanted of one is given away, and not held until the next comes."""
+    await rested(sender, receiver.url())
+    outcome = await begun(sender, make_timer(receiver.url(), response_bytes=10))
+    assert outcome.response == "ok"
+    [connection] = sender._connections._at_rest
+    answers = connection._answers
+    assert (answers.answer, answers._excerpt, connection._on_end) == (None, None, None)
 
 
 @pytest.mark.parametrize("way", [begun, sent])
