@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from duetime.delivery.schema import compiled
 from duetime.delivery.terms import Terms
 from duetime.testing import FakeClock
 from duetime.timer import Kind, NatsCallback, Outcome, Timer
+from tests.delivery.authority import Authority
 from tests.delivery.conftest import MakeSender, make_timer, mine
 from tests.delivery.faulty import GOOD, FaultyReceiver
 from tests.delivery.receiver import Receiver, Request
@@ -152,6 +154,23 @@ async def test_it_is_all_the_same(make_sender: MakeSender, receiver: Receiver, n
     expected = await see(sent, one, receiver, timer)
     assert await see(begun, other, receiver, timer) == expected
     assert expected.afterwards.kind is Kind.OK
+
+
+OVER_TLS = ["200", "500", "last answer", "hangs", "reset", "closed", "no length", "not HTTP"]
+
+
+@pytest.mark.parametrize("name", [*OVER_TLS, "too long", "HEAD", "payload", "large payload"])
+async def test_it_is_all_the_same_over_tls(
+    make_sender: MakeSender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """Where connections end and are written to in another way."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
+    path, fields = ATTEMPTS[name]
+    async with Receiver(tls=authority.server("127.0.0.1")) as receiver:
+        timer = make_timer(receiver.url(path), **fields)
+        one, other = (make_sender(clock=FakeClock()) for _ in range(2))
+        assert await see(begun, one, receiver, timer) == await see(sent, other, receiver, timer)
 
 
 @pytest.mark.parametrize("body", [b'{"ok": true}', b'{"ok": 1}', b"{"])

@@ -11,13 +11,23 @@ from tests.factories import NOW, make_timer
 
 TENANTS = ("a", "b", "c")
 TIMES = st.integers(0, 40)
+ANY_ORDER = st.lists(TIMES, max_size=20)
+MANY_IN_ORDER = st.integers(1, 2 * MANY).map(
+    lambda count: [40 * at // count for at in range(count)]
+)
+MANY_TURNED = MANY_IN_ORDER.map(lambda times: times[::-1])
+LIMITS = (0, 1, 2, 7, MANY - 1, MANY, MANY + 1, 3 * MANY, 1_000)
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("push"), st.sampled_from(TENANTS), st.lists(TIMES, max_size=80)),
+        st.tuples(
+            st.just("push"),
+            st.sampled_from(TENANTS),
+            st.one_of(ANY_ORDER, ANY_ORDER.map(sorted), MANY_IN_ORDER, MANY_TURNED),
+        ),
         st.tuples(st.just("change"), st.integers(0, 500), TIMES),  # one that is there
         st.tuples(st.just("repeat"), st.integers(0, 500), TIMES),  # in the same version
         st.tuples(st.just("forget"), st.integers(0, 500), TIMES),
-        st.tuples(st.just("take"), TIMES, st.sampled_from([0, 1, 2, 7, 63, MANY, 65, 200, 1000])),
+        st.tuples(st.just("take"), TIMES, st.sampled_from(LIMITS)),
         st.tuples(st.just("drop"), st.sampled_from(TENANTS), TIMES),
         st.tuples(st.just("look"), st.none(), st.none()),
     ),
