@@ -95,7 +95,7 @@ class Node:
                     break
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(STEPS, st.booleans(), st.booleans())
 def test_whoever_waits_is_served_in_the_end(steps, is_shared, is_limited):
     """Nobody is forgotten, whatever ends how, and in whatever order timers come."""
