@@ -151,6 +151,7 @@ class Answers:
     def on_message_begin(self) -> None:
         if self.answer is not None:
             self.can_go_on = False  # more came than one answer
+            self._headers = []  # which are not that one's
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))

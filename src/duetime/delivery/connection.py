@@ -21,7 +21,7 @@ _ENDED = getattr(select, "POLLHUP", 0) | getattr(select, "POLLRDHUP", 0)
 _HAS_POLL = hasattr(select, "poll")  # not on Windows
 _LARGE = 64 * 1024  # a request that may not leave at once
 
-# Is told what came of a request: an answer, or NoAnswer or TimeoutError.
+# Is told what came of a request: an answer, or NoAnswer or TimeoutError, or why it was not written.
 OnEnd: TypeAlias = Callable[[Response | Exception], None]
 
 
@@ -124,7 +124,11 @@ class Connection(asyncio.Protocol):
         self._answers.expect(is_head=is_head, excerpt=excerpt)
         self._on_end = on_end
         self._wait_at_most(seconds)
-        self._is_large = self._write(head, memoryview(body))
+        try:
+            self._is_large = self._write(head, memoryview(body))
+        except Exception as error:  # noqa: BLE001 - whoever waits is told, and nobody else is
+            self._answers.fail(error)
+            self._end()
 
     def _end(self) -> None:
         """Tell what came of the exchange, if it is known by now."""

@@ -86,12 +86,17 @@ class Connections:
         self._open.add(connection)
         return connection
 
-    def give_back(self, connection: Connection) -> None:
-        """Keep one for the next request, if it is good for that."""
+    def give_back(self, connection: Connection, *, was_used: bool = True) -> None:
+        """Keep one for the next request, if it is good for that.
+
+        One that was not used has not stopped resting: the other side sees no more of it than that.
+        """
         if self._is_closed or not connection.is_reusable:
             connection.close()
             return
-        now = connection.rested_at = self._clock.monotonic()
+        now = self._clock.monotonic()
+        if was_used or not connection.rested_at:
+            connection.rested_at = now
         if now < self._cutting.get(connection.route, 0):
             connection.close()
             return

@@ -143,23 +143,28 @@ class HttpSender:
         Nearly all of a burst is sent like this: a task that waits for the answer, through all of
         the calls that ``send`` is made of, would cost as much again.
         """
-        timer, callback = errand.timer, errand.timer.spec.callback
+        callback = errand.timer.spec.callback
         if not isinstance(callback, HttpCallback) or callback.credential is not None:
             return False
         started = self._clock.monotonic()
         url = self._urls.get(callback.url)
-        connection = None if url is None or self._closed else self._at_hand(url.receiver)
-        if url is None or connection is None:
+        if url is None or self._closed:
             return False
+        connection, is_mine = None, False
+        request: _Request | Outcome = _UNSENT
         try:
-            request = self._request(timer, callback, url, started)
+            connection = self._at_hand(url.receiver)
+            if connection is not None:
+                request = self._request(errand.timer, callback, url, started)
+                is_mine = isinstance(request, _Request) and errand.is_mine()
         except Exception:  # noqa: BLE001 - who sends it will say what is wrong
             request = _UNSENT
-        if isinstance(request, Outcome):
-            self._connections.give_back(connection)
+        if connection is None:
             return False
-        if not errand.is_mine():
-            self._connections.give_back(connection)
+        if isinstance(request, Outcome) or not is_mine:
+            self._connections.give_back(connection, was_used=False)
+            if isinstance(request, Outcome):
+                return False
             errand.ended(_UNSENT)
             return True
         connection.begin(
@@ -191,11 +196,12 @@ class HttpSender:
     ) -> None:
         """Tell what came of what was begun."""
         try:
-            outcome = (
-                self._answered(request, answer)
-                if isinstance(answer, Response)
-                else self._unanswered(connection, request, answer)
-            )
+            if isinstance(answer, Response):
+                outcome = self._answered(request, answer)
+            elif isinstance(answer, TimeoutError | NoAnswer):
+                outcome = self._unanswered(connection, request, answer)
+            else:
+                outcome = _unforeseen(errand.timer, request.callback, answer)
         except Exception as error:  # noqa: BLE001 - as in send
             outcome = _unforeseen(errand.timer, request.callback, error)
         self._connections.give_back(connection)
@@ -351,7 +357,7 @@ class HttpSender:
                     receiver.demote(address)
                     continue
             if not self._may_send(is_mine):
-                self._connections.give_back(connection)
+                self._connections.give_back(connection, was_used=False)
                 return _UNSENT
             return await self._exchange(connection, request)
         return outcome
@@ -368,7 +374,9 @@ class HttpSender:
         finally:
             self._connections.give_back(connection)
 
-    def _unanswered(self, connection: Connection, request: _Request, error: Exception) -> Outcome:
+    def _unanswered(
+        self, connection: Connection, request: _Request, error: TimeoutError | NoAnswer
+    ) -> Outcome:
         """What it means that there was no answer, and what is learned from that."""
         _, address, _ = connection.route
         receiver = request.url.receiver
@@ -376,8 +384,6 @@ class HttpSender:
             receiver.demote(address)
             has_begun = isinstance(error, Unfinished)
             return outcomes.timed_out(request.callback.timeout, has_begun=has_begun)
-        if not isinstance(error, NoAnswer):
-            raise error
         if isinstance(error, NothingCame):
             self._connections.was_cut(connection)
         return outcomes.unanswered(error, receiver.name(address))

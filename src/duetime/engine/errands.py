@@ -5,11 +5,14 @@ what is the same for all of them is looked at once.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from duetime.delivery import Courier
 from duetime.engine.claim import Claim
 from duetime.timer import Outcome
+
+log = logging.getLogger("duetime.engine")
 
 
 class _Errand:
@@ -60,7 +63,12 @@ class Errands:
         """Give a claim away; False if its sender has to wait for something first."""
         errand = _Errand(self, name, claim)
         self._under_way[errand] = None
-        if self._courier.begin(errand):
+        try:
+            if self._courier.begin(errand):
+                return True
+        except Exception:  # it should not; and others must not pay for it
+            log.exception("a callback could not be sent to %s", name)
+            errand.ended(self._lost)
             return True
         del self._under_way[errand]
         return False
@@ -71,20 +79,19 @@ class Errands:
             return  # it was given up
         del self._under_way[errand]
         claim.outcome = outcome
-        if not self._ended:
-            asyncio.get_running_loop().call_soon(self._tell)
         ended = self._ended.get(name)
         if ended is None:
             self._ended[name] = [claim]
+            asyncio.get_running_loop().call_soon(self._tell, name)
         else:
             ended.append(claim)
 
-    def _tell(self) -> None:
-        told, self._ended = self._ended, {}
-        for name, claims in told.items():
-            self._on_end(name, claims)
-        if self._all_ended is not None and not len(self):
-            self._all_ended.set()
+    def _tell(self, name: str) -> None:
+        try:
+            self._on_end(name, self._ended.pop(name))
+        finally:
+            if self._all_ended is not None and not len(self):
+                self._all_ended.set()
 
     async def all_ended(self) -> None:
         """Wait for those that are under way."""

@@ -102,8 +102,8 @@ class Targets:
             self._places.occupy(lane, timer)
             return True
         had_waiting = bool(lane.waiting)
-        if self.queues.add(lane, timer) and not had_waiting:
-            self._turns.note(lane)  # one more behind others changes nothing
+        if self.queues.add(lane, timer) and (not had_waiting or self._turns.is_squeezed(lane)):
+            self._turns.note(lane)  # elsewhere, one more behind others changes nothing
         return False
 
     def recall_late(self, now: Millis) -> None:

@@ -32,6 +32,10 @@ class Turns:
         """Tell whether somebody waits for a place of the node, whosever."""
         return bool(self._squeezed or self._crowding)
 
+    def is_squeezed(self, lane: Lane) -> bool:
+        """Tell whether a lane waits for a place of the node, as far as anybody has looked."""
+        return lane in self._squeezed
+
     def serve(self, limit: int) -> list[tuple[str, Timer]]:
         """Take places for so many, in fair turns."""
         for each in list(self._stopped.values()):
@@ -62,10 +66,18 @@ class Turns:
 
     def note_free(self, lane: Lane) -> None:
         """Take note that an attempt of this lane has ended."""
-        target = lane.target
+        target, tenant = lane.target, lane.tenant
         if target.blocked and target.name not in self._stopped:
             for blocked in list(target.blocked):
                 self.note(blocked)
+        # Nobody looks for these while others have turns, which may be for ever.
+        if self._squeezed:
+            for squeezed in target.lanes.values():
+                if squeezed in self._squeezed:
+                    self.note(squeezed)
+        if tenant.name in self._crowding and self._places.allowance(tenant) > 0:
+            del self._crowding[tenant.name]
+            self._note_party(tenant)
         if self._stopped:
             for each in (target, lane.group, lane.tenant):
                 if each.name in self._stopped:
