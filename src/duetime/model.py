@@ -186,8 +186,9 @@ def release(timer: Timer, now: Millis, *, was_sent: bool) -> Timer:
         timer,
         now,
         status=Status.PENDING,
-        # It was due then, and still is: it has not fallen due meanwhile.
-        wake_at=now if claimed_at is None else min(claimed_at, now),
+        # It was due then, and still is: it has not fallen due meanwhile. If it is not due yet, for
+        # claims are made a moment ahead, it is so when it was to be.
+        wake_at=max(now if claimed_at is None else min(claimed_at, now), timer.execute_at),
         progress=_with(
             progress,
             attempt=progress.attempt - (not was_sent),

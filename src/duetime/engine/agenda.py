@@ -20,7 +20,7 @@ from duetime.clock import Millis
 from duetime.engine.column import Column
 from duetime.engine.turned_away import TurnedAway
 from duetime.stores import Waking
-from duetime.timer import Timer
+from duetime.timer import Status, Timer
 
 LATE: Millis = 1_000  # later than this when it is found: it belongs to the backlog
 MOST_CALLED = 1_000  # timers of one tenant that come again at once
@@ -115,7 +115,10 @@ class Agenda:
         self._versions[timer.id] = timer.version
         for column in (self._in_time, self._backlog) if self._away.names else ():
             self._away.has_come(self._crowd(timer.tenant, column), timer.id)
-        self._column(timer.wake_at, now).push(timer.wake_at, next(self._sequence), timer)
+        # What another node has claimed is taken up when that has run out, and not a moment before.
+        is_claimed = timer.status is Status.EXECUTING
+        column = self._backlog if is_claimed else self._column(timer.wake_at, now)
+        column.push(timer.wake_at, next(self._sequence), timer)
         return True
 
     def hasten(self, timer: Timer, now: Millis) -> None:
@@ -132,11 +135,15 @@ class Agenda:
         """Strike off all that are unwanted; answers with them."""
         return self._in_time.drop(is_unwanted) + self._backlog.drop(is_unwanted)
 
-    def take(self, now: Millis, limit: int) -> list[Timer]:
-        """Take off up to so many timers that are due, both columns having their share."""
-        in_time = self._in_time.take(now, (limit + 1) // 2)
+    def take(self, now: Millis, limit: int, until: Millis | None = None) -> list[Timer]:
+        """Take off up to so many timers that are due, both columns having their share.
+
+        ``until``: those that come up in time, also if they are due only then.
+        """
+        until = now if until is None else until
+        in_time = self._in_time.take(until, (limit + 1) // 2)
         backlog = self._backlog.take(now, limit - len(in_time))
-        taken = in_time + backlog + self._in_time.take(now, limit - len(in_time + backlog))
+        taken = in_time + backlog + self._in_time.take(until, limit - len(in_time + backlog))
         if taken and len(self._away):
             self.call_back({timer.tenant for timer in taken})
         return taken

@@ -12,6 +12,7 @@ from itertools import groupby
 
 from duetime.clock import Clock, Millis
 from duetime.delivery import Courier, Post, Sender
+from duetime.engine.armed import Armed
 from duetime.engine.claim import Claim
 from duetime.engine.committer import Committer
 from duetime.engine.errands import Errands
@@ -60,6 +61,7 @@ class Departures:
         self._tasks: set[asyncio.Task[None]] = set()
         self._places: dict[str, int] = {}
         self._ready: dict[str, deque[tuple[float, Claim]]] = {}
+        self._armed = Armed(clock, self.depart)
         self._errands: Errands | None = None
         if isinstance(sender, Courier):
             self._errands = Errands(
@@ -72,8 +74,12 @@ class Departures:
             )
 
     def depart(self, name: str, claim: Claim) -> None:
-        """Deliver a claim as soon as its receiver has a place free."""
+        """Deliver a claim as soon as it is due and its receiver has a place free."""
         self._committer.hold(claim)
+        due_at = claim.timer.progress.claimed_at
+        if due_at is not None and due_at > self._clock.now():
+            self._armed.add(due_at, name, claim)
+            return
         if self._parcels is not None and self._parcels.takes(claim.timer):
             self._parcels.send(name, claim)
             return
@@ -93,7 +99,7 @@ class Departures:
     def take_back(self, waited: float = LONGEST_WAIT) -> list[tuple[str, Claim]]:
         """Take out what has waited for so long, and what waits for a receiver that is shut."""
         since = self._clock.monotonic() - waited
-        taken: list[tuple[str, Claim]] = []
+        taken = self._armed.take_back(since)
         for name, ready in list(self._ready.items()):
             is_shut = self._gates.is_shut(name)
             while ready and (is_shut or ready[0][0] <= since):

@@ -16,6 +16,7 @@ from duetime.engine.committer import Committer
 from duetime.engine.departures import Departures
 from duetime.engine.gates import Gates
 from duetime.engine.holds import Holds
+from duetime.engine.lead import Lead
 from duetime.engine.members import Members
 from duetime.engine.stride import FIRST, Stride
 from duetime.engine.targets import Targets
@@ -67,6 +68,7 @@ class Dispatcher:
         self._doubtful: dict[str, tuple[str, Claim]] = {}  # that may or may not have landed
         self._claiming: set[str] = set()
         self._stride = Stride()
+        self._lead = Lead()
 
     async def step(self) -> float:
         """Claim a batch of what is due, and start sending what was won."""
@@ -84,7 +86,8 @@ class Dispatcher:
         held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        for timer in self._agenda.take(now, max(max(MOST, most) - len(begun), FEWEST)):
+        until, limit = now + self._lead.millis, max(max(MOST, most) - len(begun), FEWEST)
+        for timer in self._agenda.take(now, limit, until):
             if timer.status is Status.FAILED:
                 self._failures.add(timer)
                 continue
@@ -107,8 +110,9 @@ class Dispatcher:
     def _pause(self) -> float:
         if self._targets.free > 0 and self._targets.has_serveable():
             return 0  # on a node that is full, the next place that becomes free wakes us
-        now = self._clock.now()
-        times = (self._agenda.next_at(), self._targets.next_deadline())
+        now, next_at = self._clock.now(), self._agenda.next_in_time()
+        ahead = None if next_at is None else next_at - self._lead.millis
+        times = (ahead, self._agenda.next_at(), self._targets.next_deadline())
         pauses = [max((at - now) / 1000, 0) for at in times if at is not None]
         waits = (self._targets.next_token(), self._gates.next_look())
         return min([LONGEST_SLEEP, *pauses, *(wait for wait in waits if wait is not None)])
@@ -126,7 +130,9 @@ class Dispatcher:
         try:
             # What is held needs no further look: if that fails, it is still due, and found again.
             won = await self._store.apply([*changes, *held])
-            self._stride.learn(len(changes), self._clock.monotonic() - began_at)
+            took = self._clock.monotonic() - began_at
+            self._stride.learn(len(changes), took)
+            self._lead.learn(took)
         except Exception:  # whatever it was, the write may have landed
             for (name, _), claim in zip(begun, claims, strict=True):
                 self._doubt(name, claim)
@@ -148,7 +154,8 @@ class Dispatcher:
             return _lost(timer, model.take_up(timer, self._node, now, self._claim_for), now)
         if model.is_too_late(timer, now):
             return Change(timer, model.expire(timer, now))
-        return Change(timer, model.claim(timer, self._node, now, self._claim_for))
+        due_at = now if timer.wake_at is None else max(timer.wake_at, now)
+        return Change(timer, model.claim(timer, self._node, due_at, self._claim_for))
 
     def _doubt(self, name: str, claim: Claim) -> None:
         """Keep a claim that may have landed; of two of one timer, that of the newer version.
