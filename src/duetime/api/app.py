@@ -221,21 +221,17 @@ def create_app(
     paths: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in operations:
         paths[operation.path].append(operation)
-    routes = [
-        Route(
-            path,
-            Endpoint(
-                each,
-                gate,
-                bodies,
-                proxies,
-                max_body=max_body,
-                max_bulk_body=max_bulk_body,
-            ),
+    endpoints: dict[str, ASGIApp] = {
+        path: Endpoint(
+            each,
+            gate,
+            bodies,
+            proxies,
+            max_body=max_body,
+            max_bulk_body=max_bulk_body,
         )
-        # Plain paths first: the "actions" of /timers/actions is no id.
-        for path, each in sorted(paths.items(), key=lambda item: "{" in item[0])
-    ]
+        for path, each in paths.items()
+    }
     page = files("duetime.api").joinpath("docs.html")
     documents = {
         "/openapi.json": Document(
@@ -243,18 +239,27 @@ def create_app(
         ),
         "/docs": Document(b"text/html; charset=utf-8", page.read_bytes),
     }
-    routes += [Route(path, document) for path, document in documents.items()]
+    endpoints |= documents
 
     async def not_found(_scope: Scope, _receive: Receive, send: Send) -> None:
         await respond(
             Reply(404, "no such path; /docs lists what there is", code=Code.NOT_FOUND), send
         )
 
-    router = Router(routes, redirect_slashes=False, default=not_found)
+    # Plain paths come first, and need no search: the "actions" of /timers/actions is no id.
+    plain = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
+    others = [Route(path, each) for path, each in endpoints.items() if path not in plain]
+    router = Router(others, redirect_slashes=False, default=not_found)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] != "http":
+            return
+        endpoint = plain.get(scope["path"])
+        if endpoint is None:
             await router(scope, receive, send)
+        else:
+            scope["path_params"] = {}
+            await endpoint(scope, receive, send)
 
     return app
 

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from duetime.api.envelope import Code, Reply, encode
+from duetime.api.joined import JoinedWrites
 from duetime.errors import ConfigurationError
 
 MOST_HEADERS = 100
@@ -30,7 +32,7 @@ class _Protocol(HttpToolsProtocol):
     _alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         self._set_alarm()
 
     def connection_lost(self, exc: Exception | None) -> None:
