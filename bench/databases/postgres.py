@@ -209,7 +209,7 @@ class PostgresSchemas(ServedDatabases):
     """Schemas on a server."""
 
     kind = "postgres"
-    aims = Aims(batches=0.5, burst=0.5)
+    aims = Aims(creates=0.6, batches=0.65, burst=0.65)
     sizes = Sizes(pending=(10_000, 1_000_000, 10_000_000), turns=5, start_pending=10_000_000)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)

@@ -115,7 +115,7 @@ class SqliteFiles:
     """Files below the folder that is measured."""
 
     kind = "sqlite"
-    aims = Aims(creates=0.55, batches=0.45, burst=0.45)
+    aims = Aims(creates=0.7, batches=0.6, burst=0.6)
     sizes = Sizes(start_pending=10_000_000)
     num_shards = TRAITS.num_shards
     bare_ways = tuple(WAYS)

@@ -60,6 +60,25 @@ async def run(stage: Stage) -> list[Figure]:
             used.scaled(1000 / count),
             rival="0.33 graphile-worker",
         ),
+        *await _with_workers(stage, count, receipts.per_second),
+    ]
+
+
+async def _with_workers(stage: Stage, count: int, alone: float) -> list[Figure]:
+    """The same on two processes, where they can share a database without getting in their way."""
+    if stage.databases.kind == "sqlite":
+        return []
+    receipts, _ = await fired(stage, count, WORKERS="2")
+    return [
+        Figure(
+            workload="w2",
+            what="burst, with two workers",
+            unit="callbacks/s",
+            measured=receipts.per_second,
+            ceiling=alone,
+            ceiling_is="one process",
+            aim=Aim("ratio >=", 1) if stage.databases.kind == "postgres" else None,
+        )
     ]
 
 

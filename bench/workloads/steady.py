@@ -98,6 +98,6 @@ def _lateness(what: str, measured: float, bare: float, rival: str) -> Figure:
         measured=measured,
         ceiling=bare,
         ceiling_is="bare client",
-        aim=Aim("ceiling +", 10) if what == "p99" else None,
+        aim=Aim("ceiling +", 5) if what == "p99" else None,
         rival=rival,
     )

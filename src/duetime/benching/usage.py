@@ -51,6 +51,13 @@ def cpu_seconds(pid: int) -> float:
     return sum(int(fields[place]) for place in _OWN) / _TICKS
 
 
+def thread_cpu_seconds(pid: int, thread: int) -> float:
+    """The processor time of one thread of a process; the first has the number of the process."""
+    text = (_PROC / str(pid) / "task" / str(thread) / "stat").read_text()
+    fields = text.rpartition(")")[2].split()
+    return sum(int(fields[place]) for place in _OWN) / _TICKS
+
+
 def tree_cpu_seconds(root: int) -> float:
     """The processor time of a process and all below it, those that have ended included."""
     ticks: dict[int, int] = {}
