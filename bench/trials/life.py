@@ -9,7 +9,9 @@ itself costs is in the figures.
 
 import argparse
 import asyncio
+import os
 import shutil
+import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -79,9 +81,12 @@ async def sampled(server: Process, into: Path) -> AsyncIterator[None]:
         raise SystemExit("py-spy is not installed: pip install py-spy")
     how = ["record", "--gil", "--format", "raw", "--rate", str(PER_SECOND), "--function"]
     what = ["--duration", "unlimited", "--output", str(into), "--pid", str(server.pid)]
-    async with started([*how, *what], program=spy, name="py-spy", errors=into.with_suffix(".err")):
+    said = into.with_suffix(".err")
+    async with started([*how, *what], program=spy, name="py-spy", errors=said) as sampling:
         await asyncio.sleep(1)  # until it samples
         yield
+        os.kill(sampling.pid, signal.SIGINT)  # then it writes what it has
+        await sampling.ended()
 
 
 def shares(raw: str) -> Counter[str]:
@@ -127,7 +132,7 @@ class Trial:
                 noted.append(self._used(server))
                 while await self._stage.sink.count() < BURST:  # noqa: ASYNC110 - as the stage does
                     await asyncio.sleep(0.1)
-                await asyncio.sleep(1)  # until all outcomes are written
+                await asyncio.sleep(0.3)  # until nearly all outcomes are written
                 noted.append(self._used(server))
 
         watching: list[asyncio.Task[None]] = []
