@@ -186,6 +186,15 @@ def test_the_lead_is_what_claims_take():
     assert lead.millis == MOST
 
 
+def test_a_store_that_stood_still_for_once_is_soon_forgotten():
+    """A stall of a minute is no reason to claim early for longer than one of a moment."""
+    lead = Lead()
+    lead.learn(60)
+    for _ in range(40):
+        lead.learn(0.001)
+    assert lead.millis <= 3
+
+
 def test_what_is_released_before_it_is_due_is_not_due():
     """Whatever the clock says, it does not wake before its time."""
     timer = make_timer(execute_at=NOW + 10, wake_at=NOW + 10)

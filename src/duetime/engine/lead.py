@@ -23,9 +23,9 @@ class Lead:
     @property
     def millis(self) -> Millis:
         """How much earlier to claim."""
-        return min(math.ceil(self._expected), MOST)
+        return math.ceil(self._expected)
 
     def learn(self, seconds: float) -> None:
         """Take note of how long a claim took: at once if it was long, bit by bit if it was not."""
-        took = 1000 * seconds
+        took = min(1000 * seconds, MOST)  # a store that stood still for once is soon forgotten
         self._expected = max(took, self._expected + (took - self._expected) / SHARE)
