@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.engine.claim import Claim
-from duetime.engine.lead import MOST, Lead
+from duetime.engine.lead import LEAST, MOST, Lead
 from duetime.errors import InvalidRequest
 from duetime.model import claim, release
 from duetime.stores import Change
@@ -14,7 +14,7 @@ from tests.engine.conftest import CLAIM_FOR, Node
 from tests.factories import NOW, make_timer
 from tests.waiting import settle
 
-TOOK = 6  # milliseconds
+TOOK = 12  # milliseconds, more than the least lead
 
 
 class SlowStore(FlakyStore):
@@ -24,8 +24,10 @@ class SlowStore(FlakyStore):
         super().__init__(store)
         self._clock = clock
         self.takes = TOOK
+        self.writes = 0
 
     async def apply(self, changes):
+        self.writes += 1
         won = await self.store.apply(changes)
         self._clock.advance(self.takes)
         return won
@@ -171,19 +173,55 @@ async def test_those_due_one_after_the_other_leave_each_in_its_time(node, slow, 
         await settle()
 
 
+async def test_those_that_follow_are_claimed_along_as_far_as_a_lead_may_be(node, slow, clock):
+    """A write serves all that are due within 20 ms, and nobody who is due later."""
+    slow.takes = 0
+    timers = [await node.create(delay=f"{delay}ms") for delay in (100, 107, 108, 109)]
+    clock.advance(due_in(node, timers[0]) - TOOK)
+    slow.writes = 0
+    await node.dispatch()
+    assert slow.writes == 1
+    statuses = [(await node.get(timer)).status for timer in timers]
+    assert statuses == [Status.EXECUTING] * 3 + [Status.PENDING]
+    assert node.sent == []
+    for timer in timers:
+        clock.advance(due_in(node, timer) - 1)
+        await node.turn()
+        assert (timer.id, 1) not in node.sent
+        clock.advance(1)
+        await node.turn()
+        assert node.sent[-1] == (timer.id, 1)
+
+
+async def test_nobody_is_claimed_along_before_it_is_time_for_the_first(node, slow, clock):
+    """Whatever else wakes the node."""
+    slow.takes = 0
+    timer = await node.create(delay="100ms")
+    clock.advance(due_in(node, timer) - TOOK - 1)
+    await node.dispatch()
+    assert (await node.get(timer)).status is Status.PENDING
+
+
 def test_the_lead_is_what_claims_take():
-    """At once when one took long, bit by bit when they are quick again; and never long."""
+    """At once when one took long, bit by bit when they are quick again; never short nor long."""
     lead = Lead()
     assert lead.millis == 0
-    lead.learn(0.0042)
-    assert lead.millis == 5
+    lead.learn(0.0142)
+    assert lead.millis == 15
     lead.learn(0.001)
-    assert lead.millis == 4
+    assert lead.millis == 14
     for _ in range(100):
         lead.learn(0.001)
-    assert lead.millis == 2
+    assert lead.millis == LEAST
     lead.learn(9)
     assert lead.millis == MOST
+
+
+def test_a_store_that_takes_no_time_needs_no_lead():
+    """What is due is claimed when it is due, and nothing with it."""
+    lead = Lead()
+    lead.learn(0)
+    assert (lead.millis, lead.until(NOW, NOW)) == (0, NOW)
 
 
 def test_a_store_that_stood_still_for_once_is_soon_forgotten():
@@ -192,7 +230,7 @@ def test_a_store_that_stood_still_for_once_is_soon_forgotten():
     lead.learn(60)
     for _ in range(40):
         lead.learn(0.001)
-    assert lead.millis <= 3
+    assert lead.millis == LEAST
 
 
 def test_what_is_released_before_it_is_due_is_not_due():

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from msgspec import Raw
 
@@ -219,6 +220,60 @@ async def test_a_large_batch_is_stored(store):
     assert [read or None for read in stored] == [
         None if place in places else timer for place, timer in enumerate(batch)
     ]
+
+
+def keyless(number):
+    """Timers that were given no key, so that each has its id for one, with all that may be theirs.
+
+    A store may take it that nobody has such a key already, but must not rely on it.
+    """
+    timers = [make_timer(spec=make_spec(tags=("a", "b"))) for _ in range(number)]
+    timers = [msgspec.structs.replace(timer, timer_id=timer.id) for timer in timers]
+    return [Insert(timer, (make_event(timer),), log_of(timer, 2)) for timer in timers]
+
+
+async def test_timers_without_a_key_of_their_own_are_stored(store):
+    """With all that is theirs."""
+    batch = keyless(3)
+    assert await store.insert(batch) == [None] * 3
+    timers = [each.timer for each in batch]
+    assert await store.get([timer.id for timer in timers]) == timers
+    assert await store.get_by_key([key_of(timer) for timer in timers]) == timers
+    told = await store.events(ids.ALL_SHARDS, None, 10)
+    assert {event.id for event in told} == {each.events[0].id for each in batch}
+    for each in batch:
+        assert await store.attempts(each.timer.id, None, 10) == list(each.attempts)
+
+
+async def test_timers_without_a_key_of_their_own_again_are_harmless(store):
+    """As after a lost answer: what is there answers, and what is not is stored."""
+    old, new = keyless(2), keyless(2)
+    await store.insert(old)
+    batch = [new[0], *old, new[1]]
+    answers = await store.insert(batch)
+    assert answers == [None, old[0].timer, old[1].timer, None]
+    timers = [each.timer for each in batch]
+    assert await store.get([timer.id for timer in timers]) == timers
+    told = await store.events(ids.ALL_SHARDS, None, 10)
+    assert sorted(event.id for event in told) == sorted(each.events[0].id for each in batch)
+
+
+async def test_one_without_a_key_of_its_own_twice_in_a_batch_is_stored_once(store):
+    """The first is stored, and answers for the second."""
+    [each], [other] = keyless(1), keyless(1)
+    assert await store.insert([each, each, other]) == [None, each.timer, None]
+    assert await store.get([each.timer.id, other.timer.id]) == [each.timer, other.timer]
+
+
+async def test_one_batch_without_keys_at_once_is_stored_once(store):
+    """Of many that insert the same, each timer is stored by one of them."""
+    batch = keyless(5)
+    answers = await asyncio.gather(*(store.insert(batch) for _ in range(6)))
+    for place, each in enumerate(batch):
+        told = [answer[place] for answer in answers]
+        assert told.count(None) == 1
+        assert [timer for timer in told if timer] == [each.timer] * 5
+    assert len(await store.events(ids.ALL_SHARDS, None, 100)) == 5
 
 
 async def test_nothing_to_insert_is_fine(store):

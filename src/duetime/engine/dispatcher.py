@@ -86,7 +86,8 @@ class Dispatcher:
         held: list[Change] = []
         # Also when the node is full: each then waits in its own receiver's queue, and not behind
         # all that is older.
-        until, limit = now + self._lead.millis, max(max(MOST, most) - len(begun), FEWEST)
+        until = self._lead.until(now, self._agenda.next_in_time())
+        limit = max(max(MOST, most) - len(begun), FEWEST)
         for timer in self._agenda.take(now, limit, until):
             if timer.status is Status.FAILED:
                 self._failures.add(timer)

@@ -2,13 +2,18 @@
 
 A claim must be on the disk before anything is sent, which takes milliseconds, now and then many. So
 what is about to be due is claimed that much earlier, and waits for its moment with its claim won.
-Nobody can cancel it meanwhile, so the lead is no longer than the last claims took, and never long.
+Nobody can cancel it meanwhile, so the lead is as long as the last claims took, or as a disk takes
+every now and then, and never long.
+
+Whoever is claimed takes along those that are due within as long as a lead may ever be: a write for
+each of them would keep the disk busy, and make others wait for it.
 """
 
 import math
 
 from duetime.clock import Millis
 
+LEAST: Millis = 10
 MOST: Millis = 20
 
 SHARE = 16  # of the difference, that a claim which took less takes off what is expected
@@ -22,8 +27,14 @@ class Lead:
 
     @property
     def millis(self) -> Millis:
-        """How much earlier to claim."""
-        return math.ceil(self._expected)
+        """How much earlier to claim; not at all before a claim has taken any time."""
+        return max(math.ceil(self._expected), LEAST) if self._expected else 0
+
+    def until(self, now: Millis, next_at: Millis | None) -> Millis:
+        """Up to when to claim what is due, if the next one is then."""
+        lead = self.millis
+        is_time = lead > 0 and next_at is not None and next_at <= now + lead
+        return now + MOST if is_time else now
 
     def learn(self, seconds: float) -> None:
         """Take note of how long a claim took: at once if it was long, bit by bit if it was not."""

@@ -80,30 +80,40 @@ class _Arrays:
 
 @cache
 def inserting(
-    schema: str, *, is_ending: bool, has_tags: bool, has_attempts: bool, has_events: bool
+    schema: str,
+    *,
+    are_fresh: bool,
+    is_ending: bool,
+    has_tags: bool,
+    has_attempts: bool,
+    has_events: bool,
 ) -> str:
+    """Insert timers: those whose key and id are free; or, where they are fresh, all or none.
+
+    To leave a row out if need be takes PostgreSQL half as long again as the rows themselves.
+    """
     arrays = _Arrays()
     new_state = NEW_STATE | ENDED if is_ending else NEW_STATE
     timer, state = ", ".join(NEW_TIMER), ", ".join(new_state)
-    parts = [
-        arrays.rows("wanted", {"place": "integer", **NEW_TIMER, **new_state}),
-        (
-            f"stored AS (INSERT INTO {schema}.timers ({timer}) SELECT {timer} FROM wanted"
-            " ON CONFLICT DO NOTHING RETURNING id)"
-        ),
-        "won AS (SELECT wanted.* FROM wanted JOIN stored USING (id))",
-        (
-            f"begun AS (INSERT INTO {schema}.states (id, tenant, {state})"
-            f" SELECT id, tenant, {state} FROM won)"
-        ),
-    ]
+    storing = f"INSERT INTO {schema}.timers ({timer}) SELECT {timer} FROM wanted"
+    beginning = f"INSERT INTO {schema}.states (id, tenant, {state}) SELECT id, tenant, {state} FROM"
+    parts = [arrays.rows("wanted", {"place": "integer", **NEW_TIMER, **new_state})]
+    if are_fresh:
+        parts += [f"stored AS ({storing})", f"begun AS ({beginning} wanted)"]
+    else:
+        parts += [
+            f"stored AS ({storing} ON CONFLICT DO NOTHING RETURNING id)",
+            "won AS (SELECT wanted.* FROM wanted JOIN stored USING (id))",
+            f"begun AS ({beginning} won)",
+        ]
+    won = "wanted" if are_fresh else "won"
     if has_tags:
-        parts += [arrays.rows("tagged", TAG), _tagging(schema)]
+        parts += [arrays.rows("tagged", TAG), _tagging(schema, won)]
     if has_attempts:
-        parts += [arrays.rows("ended", ATTEMPT), _logging(schema)]
+        parts += [arrays.rows("ended", ATTEMPT), _logging(schema, won)]
     if has_events:
-        parts += [arrays.rows("happened", EVENT), _telling(schema)]
-    return f"WITH {', '.join(parts)} SELECT place FROM won"
+        parts += [arrays.rows("happened", EVENT), _telling(schema, won)]
+    return f"WITH {', '.join(parts)} SELECT place FROM {won}"
 
 
 @cache
@@ -138,9 +148,9 @@ def updating(
             "FROM wanted w JOIN won USING (place) WHERE t.id = w.id)"
         )
     if has_attempts:
-        parts += [arrays.rows("ended", ATTEMPT), _logging(schema)]
+        parts += [arrays.rows("ended", ATTEMPT), _logging(schema, "won")]
     if has_events:
-        parts += [arrays.rows("happened", EVENT), _telling(schema)]
+        parts += [arrays.rows("happened", EVENT), _telling(schema, "won")]
     if has_tags:
         parts += [
             arrays.rows("retagged", {"place": "integer"}),
@@ -152,7 +162,7 @@ def updating(
                 " (SELECT won.id FROM retagged JOIN won USING (place))"
                 " AND (tenant, tag, timer) NOT IN (SELECT tenant, tag, timer FROM tagged))"
             ),
-            _tagging(schema),
+            _tagging(schema, "won"),
         ]
     return f"WITH {', '.join(parts)} SELECT place FROM won"
 
@@ -198,28 +208,28 @@ def writing_lines(schema: str) -> str:
     )
 
 
-def _tagging(schema: str) -> str:
+def _tagging(schema: str, won: str) -> str:
     return (
         f"tagging AS (INSERT INTO {schema}.tags (tenant, tag, timer) "
-        "SELECT tagged.tenant, tag, timer FROM tagged JOIN won USING (place) "
+        f"SELECT tagged.tenant, tag, timer FROM tagged JOIN {won} USING (place) "
         "ON CONFLICT DO NOTHING)"
     )
 
 
-def _logging(schema: str) -> str:
+def _logging(schema: str, won: str) -> str:
     names = ", ".join(name for name in ATTEMPT if name != "place")
     return (
         f"logged AS (INSERT INTO {schema}.attempts ({names})"
-        f" SELECT {names} FROM ended JOIN won USING (place)"
+        f" SELECT {names} FROM ended JOIN {won} USING (place)"
         " ON CONFLICT (timer, occurrence, attempt) DO UPDATE SET node = excluded.node,"
         " started_at = excluded.started_at, finished_at = excluded.finished_at,"
         " next_at = excluded.next_at, outcome = excluded.outcome)"
     )
 
 
-def _telling(schema: str) -> str:
+def _telling(schema: str, won: str) -> str:
     return (
         f"telling AS (INSERT INTO {schema}.events (id, shard, body) "
-        "SELECT happened.id, happened.shard, body FROM happened JOIN won USING (place) "
+        f"SELECT happened.id, happened.shard, body FROM happened JOIN {won} USING (place) "
         "ON CONFLICT DO NOTHING)"
     )

@@ -53,8 +53,14 @@ class Writes:
     async def _insert_part(
         self, connection: asyncpg.Connection, part: Sequence[Insert]
     ) -> list[Timer | None]:
-        async def way(left: Sequence[Placed]) -> set[int]:
-            return await self._insert_rows(connection, left)
+        async def careful(left: Sequence[Placed]) -> set[int]:
+            return await self._insert_rows(connection, left, are_fresh=False)
+
+        async def hopeful(left: Sequence[Placed]) -> set[int]:
+            try:
+                return await self._insert_rows(connection, left, are_fresh=True)
+            except asyncpg.UniqueViolationError:
+                return set()  # nothing was written
 
         async def owners(timers: Sequence[Timer]) -> list[Timer | None]:
             return await owners_of(
@@ -63,12 +69,15 @@ class Writes:
                 partial(self._reads.get_by_key, connection),
             )
 
-        return await insert_all(part, [way] * _MOST_TRIES, owners, "PostgreSQL")
+        # Whose key is their own id has a key that nobody else would think of.
+        are_fresh = all(insert.timer.timer_id == insert.timer.id for insert in part)
+        ways = [hopeful] * are_fresh + [careful] * _MOST_TRIES
+        return await insert_all(part, ways, owners, "PostgreSQL")
 
     async def _insert_rows(
-        self, connection: asyncpg.Connection, placed: Sequence[Placed]
+        self, connection: asyncpg.Connection, placed: Sequence[Placed], *, are_fresh: bool
     ) -> set[int]:
-        """Insert those whose key and id are free; return their places."""
+        """Insert those whose key and id are free, or all or none; return their places."""
         # Of two with one id, the second is not even tried: it would pass for the first.
         firsts: dict[str, Placed] = {}
         for place, insert in placed:
@@ -100,6 +109,7 @@ class Writes:
         if events:
             values += columns(events)
         statement = self.inserting(
+            are_fresh=are_fresh,
             is_ending=is_ending,
             has_tags=bool(tags),
             has_attempts=bool(attempts),
@@ -110,6 +120,7 @@ class Writes:
     def inserting(
         self,
         *,
+        are_fresh: bool = False,
         is_ending: bool = False,
         has_tags: bool = False,
         has_attempts: bool = False,
@@ -118,6 +129,7 @@ class Writes:
         """The statement that inserts timers, and answers with the places of those it stored."""
         return statements.inserting(
             self._schema,
+            are_fresh=are_fresh,
             is_ending=is_ending,
             has_tags=has_tags,
             has_attempts=has_attempts,
