@@ -5,8 +5,8 @@ what is about to be due is claimed that much earlier, and waits for its moment w
 Nobody can cancel it meanwhile, so the lead is as long as the last claims took, or as a disk takes
 every now and then, and never long.
 
-Whoever is claimed takes along those that are due within as long as a lead may ever be: a write for
-each of them would keep the disk busy, and make others wait for it.
+Whoever is claimed takes along those that follow closely: a write for each of them would keep the
+disk busy, and make others wait for it.
 """
 
 import math
@@ -14,7 +14,8 @@ import math
 from duetime.clock import Millis
 
 LEAST: Millis = 10
-MOST: Millis = 20
+MOST: Millis = 40
+ALONG: Millis = 10  # who is due so much later is claimed along
 
 SHARE = 16  # of the difference, that a claim which took less takes off what is expected
 
@@ -34,7 +35,7 @@ class Lead:
         """Up to when to claim what is due, if the next one is then."""
         lead = self.millis
         is_time = lead > 0 and next_at is not None and next_at <= now + lead
-        return now + MOST if is_time else now
+        return now + lead + ALONG if is_time else now
 
     def learn(self, seconds: float) -> None:
         """Take note of how long a claim took: at once if it was long, bit by bit if it was not."""
