@@ -1,9 +1,10 @@
 """W3, the steady stream: so many timers a second, each created five seconds ahead."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench import meter
+from bench import bare_client, meter
 from bench.databases import Database
 from bench.figure import Aim, Figure
 from bench.meter import Meter, Used
@@ -13,9 +14,11 @@ from duetime.benching import requests
 from duetime.benching.load import pace
 from duetime.benching.process import Process, started
 from duetime.benching.receipts import Receipts
+from duetime.benching.servers import sink
 from duetime.timer import Status
 
-AHEAD = 5_000
+SOON = 500  # milliseconds until the first of a stream is created,
+AHEAD = 5_000  # and from then until it is due
 CONNECTIONS = 64
 
 
@@ -27,17 +30,33 @@ class Streamed(NamedTuple):
 
 
 async def run(stage: Stage) -> list[Figure]:
-    """Lateness at the receiver, beside the bare client's."""
+    """Lateness at the receiver, beside the bare client's: one after the other, and at once.
+
+    What a host does for a moment decides a p99. If both run at once, it does that to both.
+    """
     bare = await _bare(stage)
     async with stage.databases.fresh() as database, duetime(database) as server:
         streamed = await stream(stage, [server], database, "w3 steady")
-    received = streamed.receipts
     return [
-        _lateness("p50", received.percentile(0.5), bare.percentile(0.5), "1.7 Celery, 2.6 BullMQ"),
-        _lateness("p99", received.percentile(0.99), bare.percentile(0.99), "16 Celery, 49 Restate"),
-        _lateness("max", max(received.lateness_ms), max(bare.lateness_ms), ""),
+        *_lateness(streamed.receipts, bare),
         *meter.figures("w3", "CPU per timer", "ms", streamed.cpu_ms),
+        *await _side_by_side(stage),
     ]
+
+
+async def _side_by_side(stage: Stage) -> list[Figure]:
+    async with (
+        sink() as other,
+        stage.databases.fresh() as database,
+        duetime(database) as server,
+    ):
+        theirs = Stage(stage.databases, other, stage.progress, stage.sizes, stage.data)
+        streamed, bare = await asyncio.gather(
+            stream(stage, [server], database, "w3 side by side"),
+            # So that the first of both are due at once.
+            _bare(theirs, after=(SOON + AHEAD - bare_client.LEAD) / 1000),
+        )
+    return _lateness(streamed.receipts, bare, ", side by side", ", in the same seconds")
 
 
 async def stream(
@@ -54,7 +73,7 @@ async def stream(
     ``already`` is how many timers have been fired from this database before.
     """
     rate, count = stage.sizes.per_second, stage.sizes.per_second * (seconds or stage.sizes.seconds)
-    start = requests.now_ms() + 500
+    start = requests.now_ms() + SOON
     bodies = [
         requests.body(stage.sink.port, start + AHEAD + number * 1000 // rate, number)
         for number in range(count)
@@ -81,7 +100,8 @@ async def paced(
     return await stage.arrived(count, within=AHEAD / 1000 + 30)
 
 
-async def _bare(stage: Stage) -> Receipts:
+async def _bare(stage: Stage, after: float = 0.0) -> Receipts:
+    await asyncio.sleep(after)
     rate, count = stage.sizes.per_second, stage.sizes.per_second * stage.sizes.seconds
     stage.progress.begin("w3 the bare client", count)
     await stage.sink.forget()
@@ -90,14 +110,21 @@ async def _bare(stage: Stage) -> Receipts:
         return await stage.arrived(count, within=stage.sizes.seconds + 30)
 
 
-def _lateness(what: str, measured: float, bare: float, rival: str) -> Figure:
-    return Figure(
-        workload="w3",
-        what=f"lateness {what}",
-        unit="ms",
-        measured=measured,
-        ceiling=bare,
-        ceiling_is="bare client",
-        aim=Aim("ceiling +", 5) if what == "p99" else None,
-        rival=rival,
-    )
+def _lateness(received: Receipts, bare: Receipts, how: str = "", when: str = "") -> list[Figure]:
+    return [
+        Figure(
+            workload="w3",
+            what=f"lateness {what}{how}",
+            unit="ms",
+            measured=received.percentile(share),
+            ceiling=bare.percentile(share),
+            ceiling_is=f"bare client{when}",
+            aim=Aim("ceiling +", 5) if what == "p99" else None,
+            rival="" if how else rival,
+        )
+        for what, share, rival in (
+            ("p50", 0.5, "1.7 Celery, 2.6 BullMQ"),
+            ("p99", 0.99, "16 Celery, 49 Restate"),
+            ("max", 1.0, ""),
+        )
+    ]
