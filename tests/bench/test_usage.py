@@ -8,7 +8,12 @@ from bench.databases.sqlite import SqliteFiles
 from bench.figure import Aim
 from bench.meter import Meter, Used, figures
 from duetime.benching.process import started
-from duetime.benching.usage import memory_mb, tree_cpu_seconds
+from duetime.benching.usage import (
+    machine_seconds,
+    memory_mb,
+    stolen_seconds,
+    tree_cpu_seconds,
+)
 
 WORK = "import time\nwhile time.process_time() < 0.3: pass\n"
 
@@ -27,6 +32,12 @@ async def test_a_tree_counts_children_that_run():
         await child.line()
         assert tree_cpu_seconds(os.getpid()) - before >= 0.25
         assert child.memory_mb() > 1
+
+
+def test_what_the_host_took_is_a_part_of_what_was_busy():
+    """Or its share could not be told."""
+    stolen = stolen_seconds()
+    assert 0 <= stolen <= machine_seconds()[0] <= machine_seconds()[1]
 
 
 def test_memory():

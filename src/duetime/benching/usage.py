@@ -17,6 +17,7 @@ _OF_THE_DEAD = (13, 14)  # children that have ended and were waited for
 
 # Of the first line of /proc/stat, counted from behind its name.
 _RESTING = (3, 4)  # idle, and waiting for a disk
+_STOLEN = 7
 _ALL = 8  # what follows is counted among the others already
 
 
@@ -30,9 +31,14 @@ def machine_seconds() -> tuple[float, float]:
 
     What another guest of the same host has taken counts as busy: it was not to be had.
     """
-    ticks = [int(each) for each in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]]
-    total = sum(ticks[:_ALL])
+    ticks = _machine_ticks()
+    total = sum(ticks)
     return (total - sum(ticks[place] for place in _RESTING)) / _TICKS, total / _TICKS
+
+
+def stolen_seconds() -> float:
+    """How long the processors were wanted here so far, and given to another guest of the host."""
+    return _machine_ticks()[_STOLEN] / _TICKS
 
 
 def throttled_seconds() -> float:
@@ -81,6 +87,11 @@ def memory_mb(pid: int) -> float:
 def peak_mb(pid: int) -> float:
     """The most that it ever held."""
     return _status_mb(pid, "VmHWM:")
+
+
+def _machine_ticks() -> list[int]:
+    first = (_PROC / "stat").read_text().split("\n", 1)[0]
+    return [int(each) for each in first.split()[1 : 1 + _ALL]]
 
 
 def _status_mb(pid: int, name: str) -> float:
