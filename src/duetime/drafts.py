@@ -92,17 +92,13 @@ class Drafts:
             raise InvalidRequest("execute_at: required, or delay")
         layout = self._groups.layout(tenant, body.group)
         defaults = self._groups.defaults(tenant, body.group)
-        if body.timer_id is None:
-            shard = layout.any_shard()
-        else:
-            shard = layout.key_of(tenant, body.group, body.timer_id).shard
         callback = self._callback(body.callback, defaults)
         self._check_credential(tenant, body.group, callback)
         on_failure = defaults.on_failure
         if body.on_failure is not UNSET:
             on_failure = self._on_failure(body.on_failure)
             self._check_told(tenant, body.group, on_failure)
-        id_ = ids.new_id(now, shard)
+        id_ = layout.new_id(now, tenant, body.group, body.timer_id)
         return Timer(
             id=id_,
             tenant=tenant,

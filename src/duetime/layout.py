@@ -7,6 +7,7 @@ written down by whoever comes first, and all others obey.
 import msgspec
 
 from duetime import ids
+from duetime.clock import Millis
 from duetime.errors import ConfigurationError
 from duetime.stores import Key, Record, Store
 
@@ -24,9 +25,11 @@ class Layout(msgspec.Struct, frozen=True):
         shard = ids.key_shard(tenant, group, timer_id, self.num_shards)
         return Key(tenant, group, timer_id, shard)
 
-    def any_shard(self) -> int:
-        """A shard for a timer that has no key of the user's: they are spread evenly."""
-        return ids.spread_shard(self.num_shards)
+    def new_id(self, now: Millis, tenant: str, group: str, timer_id: str | None) -> str:
+        """An id in the shard of this key; timers that have none of the user's are spread evenly."""
+        if timer_id is None:
+            return ids.new_spread_id(now, self.num_shards)
+        return ids.new_id(now, ids.key_shard(tenant, group, timer_id, self.num_shards))
 
 
 _decode = msgspec.json.Decoder(Layout).decode

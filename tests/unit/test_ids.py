@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime import ids
+from tests.factories import NOW
 
 MILLIS = st.integers(0, 2**48 - 1)
 SHARDS = st.integers(0, ids.SHARDS - 1)
@@ -52,6 +53,17 @@ def test_keys_spread_evenly():
     found = Counter(ids.key_shard("t", "g", f"timer-{n}", 16) for n in range(16_000))
     assert set(found) == set(range(16))
     assert all(800 < count < 1200 for count in found.values())
+
+
+def test_ids_of_timers_without_key_spread_evenly():
+    """Each shard of the database gets its share, and none that it has not; no two are alike."""
+    made = [ids.new_spread_id(NOW, 16) for _ in range(16_000)]
+    found = Counter(map(ids.shard_of, made))
+    assert set(found) == set(range(16))
+    assert all(800 < count < 1200 for count in found.values())
+    assert len(set(made)) == len(made)
+    assert all(map(ids.is_id, made))
+    assert {ids.time_of(each) for each in made} == {NOW}
 
 
 def test_timers_without_key_spread_evenly():
