@@ -200,11 +200,12 @@ def _dropping(schema: str, doomed: str) -> list[str]:
 
 
 @cache
-def writing_lines(schema: str) -> str:
+def writing_lines(schema: str, *, are_fresh: bool) -> str:
     names = ", ".join(LINE)
+    unless_there = "" if are_fresh else " ON CONFLICT DO NOTHING"
     return (
         f"WITH {_Arrays().rows('new', LINE)} "
-        f"INSERT INTO {schema}.audit_lines ({names}) SELECT {names} FROM new ON CONFLICT DO NOTHING"
+        f"INSERT INTO {schema}.audit_lines ({names}) SELECT {names} FROM new{unless_there}"
     )
 
 

@@ -267,7 +267,15 @@ class Writes:
         """Keep lines of the audit; one that is there already stays as it is."""
         rows = sorted((line.id, escaped(line.tenant), to_json(line)) for line in lines)
         for part in parts(rows, LONGEST):
-            await connection.execute(statements.writing_lines(self._schema), *columns(part))
+            values = columns(part)
+            try:
+                await connection.execute(self.writing_lines(are_fresh=True), *values)
+            except asyncpg.UniqueViolationError:  # some of it was written before, and not heard of
+                await connection.execute(self.writing_lines(), *values)
+
+    def writing_lines(self, *, are_fresh: bool = False) -> str:
+        """The statement that keeps lines: those that are not there, or all or none."""
+        return statements.writing_lines(self._schema, are_fresh=are_fresh)
 
     async def drop_lines(self, connection: asyncpg.Connection, before: Millis, limit: int) -> int:
         """Forget lines that were made before then; how many."""
