@@ -84,17 +84,27 @@ async def test_ten_kills_under_load(tmp_path: Path):
     assert {a.attempt for a in ledger.arrivals} > {"1"}
 
 
-async def frozen_between_writes(service: ServiceProcess) -> bool:
-    """Freeze it, but not while it has SQLite's file to itself: nobody could take anything up."""
+_CLAIMED = "SELECT count(*) FROM timers WHERE status = 'executing' AND progress LIKE ?"
+
+
+async def frozen_with_claims(service: ServiceProcess) -> bool:
+    """Freeze it while it has claims that others can take up.
+
+    Not while it has SQLite's file to itself: nobody could take anything up. Nor before it has
+    claimed anything, because the other one was quicker, or when all of that is written down.
+    """
     freeze(service.pid)
     with closing(sqlite3.connect(service.database, timeout=0.5, isolation_level=None)) as file:
         try:
             file.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
-            os.kill(service.pid, signal.SIGCONT)
-            return False
-        file.execute("ROLLBACK")
-    return True
+            claims = 0
+        else:
+            (claims,) = file.execute(_CLAIMED, (f"%-{service.pid}-%",)).fetchone()
+            file.execute("ROLLBACK")
+    if not claims:
+        os.kill(service.pid, signal.SIGCONT)
+    return claims > 0
 
 
 @pytest.mark.promise("one-node-per-attempt", "stalled-sends-nothing")
@@ -117,7 +127,7 @@ async def test_a_stalled_process_sends_nothing_that_was_taken_up(tmp_path: Path)
                 for item in (await client.create_batch(batch))["timers"]:
                     ledger.note_created(item["data"])
             await eventually(lambda: _true(len(ledger.arrivals) > 50), "the first arrivals")
-            await eventually(lambda: frozen_between_writes(first), "it to stand between two writes")
+            await eventually(lambda: frozen_with_claims(first), "it to stand still with claims")
             began = time.monotonic()
             await eventually(lambda: _true(time.monotonic() - began > 3), "its claims to run out")
             os.kill(first.pid, signal.SIGCONT)
