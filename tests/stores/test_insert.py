@@ -222,6 +222,9 @@ async def test_a_large_batch_is_stored(store):
     ]
 
 
+FEW_AND_MANY = (3, 120)  # which a store may have different ways for
+
+
 def keyless(number):
     """Timers that were given no key, so that each has its id for one, with all that may be theirs.
 
@@ -232,48 +235,53 @@ def keyless(number):
     return [Insert(timer, (make_event(timer),), log_of(timer, 2)) for timer in timers]
 
 
-async def test_timers_without_a_key_of_their_own_are_stored(store):
+@pytest.mark.parametrize("number", FEW_AND_MANY)
+async def test_timers_without_a_key_of_their_own_are_stored(store, number):
     """With all that is theirs."""
-    batch = keyless(3)
-    assert await store.insert(batch) == [None] * 3
+    batch = keyless(number)
+    assert await store.insert(batch) == [None] * number
     timers = [each.timer for each in batch]
     assert await store.get([timer.id for timer in timers]) == timers
     assert await store.get_by_key([key_of(timer) for timer in timers]) == timers
-    told = await store.events(ids.ALL_SHARDS, None, 10)
+    told = await store.events(ids.ALL_SHARDS, None, 1_000)
     assert {event.id for event in told} == {each.events[0].id for each in batch}
-    for each in batch:
+    for each in batch[:5]:
         assert await store.attempts(each.timer.id, None, 10) == list(each.attempts)
 
 
-async def test_timers_without_a_key_of_their_own_again_are_harmless(store):
+@pytest.mark.parametrize("number", FEW_AND_MANY)
+async def test_timers_without_a_key_of_their_own_again_are_harmless(store, number):
     """As after a lost answer: what is there answers, and what is not is stored."""
-    old, new = keyless(2), keyless(2)
+    old, new = keyless(2), keyless(number)
     await store.insert(old)
-    batch = [new[0], *old, new[1]]
+    batch = [new[0], *old, *new[1:]]
     answers = await store.insert(batch)
-    assert answers == [None, old[0].timer, old[1].timer, None]
+    assert answers == [None, old[0].timer, old[1].timer, *[None] * (number - 1)]
     timers = [each.timer for each in batch]
     assert await store.get([timer.id for timer in timers]) == timers
-    told = await store.events(ids.ALL_SHARDS, None, 10)
+    told = await store.events(ids.ALL_SHARDS, None, 1_000)
     assert sorted(event.id for event in told) == sorted(each.events[0].id for each in batch)
 
 
-async def test_one_without_a_key_of_its_own_twice_in_a_batch_is_stored_once(store):
+@pytest.mark.parametrize("number", FEW_AND_MANY)
+async def test_one_without_a_key_of_its_own_twice_in_a_batch_is_stored_once(store, number):
     """The first is stored, and answers for the second."""
-    [each], [other] = keyless(1), keyless(1)
-    assert await store.insert([each, each, other]) == [None, each.timer, None]
-    assert await store.get([each.timer.id, other.timer.id]) == [each.timer, other.timer]
+    [each], others = keyless(1), keyless(number)
+    assert await store.insert([each, each, *others]) == [None, each.timer, *[None] * number]
+    timers = [each.timer, *(other.timer for other in others)]
+    assert await store.get([timer.id for timer in timers]) == timers
 
 
-async def test_one_batch_without_keys_at_once_is_stored_once(store):
+@pytest.mark.parametrize("number", FEW_AND_MANY)
+async def test_one_batch_without_keys_at_once_is_stored_once(store, number):
     """Of many that insert the same, each timer is stored by one of them."""
-    batch = keyless(5)
+    batch = keyless(number)
     answers = await asyncio.gather(*(store.insert(batch) for _ in range(6)))
     for place, each in enumerate(batch):
         told = [answer[place] for answer in answers]
         assert told.count(None) == 1
         assert [timer for timer in told if timer] == [each.timer] * 5
-    assert len(await store.events(ids.ALL_SHARDS, None, 100)) == 5
+    assert len(await store.events(ids.ALL_SHARDS, None, 1_000)) == number
 
 
 async def test_nothing_to_insert_is_fine(store):

@@ -1,7 +1,9 @@
 """Ids and shards. What is fixed here may never change: stored timers depend on it."""
 
+import os
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -133,6 +135,29 @@ def test_moments_that_no_id_can_say():
 def test_bounds(text: str, bound: str):
     """A text that is no id lies before all of them, or behind."""
     assert ids.bound(text) == bound
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_was_split_off_makes_other_ids():
+    """Random bytes that were asked for ahead are not used by both."""
+    ids.new_id(NOW, 1)
+    ours, theirs = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(theirs, "".join(ids.new_id(NOW, 1) for _ in range(5)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    told = os.read(ours, 1_000).decode()
+    os.close(ours)
+    os.close(theirs)
+    made = {ids.new_id(NOW, 1) for _ in range(5)}
+    assert made.isdisjoint(told[at : at + 36] for at in range(0, len(told), 36))
+
+
+def test_threads_make_different_ids():
+    """However many make them at once."""
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: ids.new_spread_id(NOW, 256), range(20_000)))
+    assert len(set(made)) == len(made)
 
 
 def test_distinct():

@@ -3,6 +3,7 @@
 import asyncio
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from duetime import ids
@@ -58,6 +59,22 @@ async def pooled(pooled_url):
     await opened.migrate()
     yield opened
     await opened.close()
+
+
+async def test_many_timers_at_once(pooled):
+    """A copy is a transaction of several statements, each on the connection that it began on."""
+    batches = [
+        [
+            Insert(msgspec.structs.replace(timer, timer_id=timer.id), (make_event(timer),))
+            for timer in (make_timer() for _ in range(150))
+        ]
+        for _ in range(12)
+    ]
+    answers = await asyncio.gather(*(pooled.insert(batch) for batch in batches))
+    assert answers == [[None] * 150] * 12
+    again = await asyncio.gather(*(pooled.insert(batch) for batch in batches))
+    assert again == [[each.timer for each in batch] for batch in batches]
+    assert len(await pooled.events(ids.ALL_SHARDS, None, 5_000)) == 12 * 150
 
 
 async def life_of(store, number):

@@ -25,6 +25,7 @@ SETTINGS = {
     "lock_timeout": str(int(LOCK_WITHIN * 1000)),
     "statement_timeout": str(int(ANSWER_WITHIN * 1000)),
 }
+_SETTINGS_OF_ONE = "; ".join(f"SET LOCAL {name} = {value}" for name, value in SETTINGS.items())
 _IDLE_WITHIN = {"idle_in_transaction_session_timeout": "60000"}
 
 
@@ -47,6 +48,24 @@ async def connect(address: Address) -> asyncpg.Connection:
         )
     write_ourselves(connection)
     return connection
+
+
+@asynccontextmanager
+async def transaction(connection: asyncpg.Connection) -> AsyncIterator[None]:
+    """Have several statements written together.
+
+    Nothing is asked of a connection whose answer did not come: it is going to be thrown away, and
+    a server that does not answer would not answer that either.
+    """
+    is_pooled = type(connection) is PooledConnection  # to the driver, each is an instance of all
+    await connection.execute(f"BEGIN; {_SETTINGS_OF_ONE}" if is_pooled else "BEGIN")
+    try:
+        yield
+        await connection.execute("COMMIT")
+    except asyncpg.PostgresError:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+        raise
 
 
 class PooledConnection(asyncpg.Connection):
@@ -80,7 +99,5 @@ class PooledConnection(asyncpg.Connection):
             yield
             return
         async with self.transaction():
-            await self.execute(
-                "; ".join(f"SET LOCAL {name} = {value}" for name, value in SETTINGS.items())
-            )
+            await self.execute(_SETTINGS_OF_ONE)
             yield

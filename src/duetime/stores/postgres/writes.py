@@ -9,7 +9,6 @@ the other, and neither for ever.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import asyncpg
 
@@ -17,16 +16,27 @@ from duetime import ids
 from duetime.audit_line import AuditLine
 from duetime.clock import Millis
 from duetime.stores import Change, Insert, Record
-from duetime.stores.codec import progress_text, to_json
+from duetime.stores.codec import to_json
 from duetime.stores.inserting import Placed, insert_all, owners_of
 from duetime.stores.portions import parts
 from duetime.stores.postgres import statements
+from duetime.stores.postgres.copying import copy
 from duetime.stores.postgres.reads import OVER, Reads, in_shards
-from duetime.stores.postgres.values import columns, escaped, escaped_or_none, uuids
+from duetime.stores.postgres.rows import (
+    attempt_values,
+    change_values,
+    event_values,
+    key_of,
+    state_values,
+    tag_rows,
+    timer_values,
+)
+from duetime.stores.postgres.values import columns, escaped, uuids
 from duetime.stores.waves import waves
-from duetime.timer import Attempt, Timer
+from duetime.timer import Timer
 
 LONGEST = 1_000  # rows in a statement
+MANY = 100  # from which on a copy, which is several statements, is quicker than one of arrays
 
 # How often an insert is tried that lost to a timer which was gone when it was looked for.
 _MOST_TRIES = 3
@@ -58,6 +68,8 @@ class Writes:
 
         async def hopeful(left: Sequence[Placed]) -> set[int]:
             try:
+                if len(left) >= MANY:
+                    return await copy(connection, self._schema, left)
                 return await self._insert_rows(connection, left, are_fresh=True)
             except asyncpg.UniqueViolationError:
                 return set()  # nothing was written
@@ -82,21 +94,17 @@ class Writes:
         firsts: dict[str, Placed] = {}
         for place, insert in placed:
             firsts.setdefault(insert.timer.id, (place, insert))
-        placed = sorted(firsts.values(), key=lambda each: _key(each[1].timer))
+        placed = sorted(firsts.values(), key=lambda each: key_of(each[1].timer))
         timers = [(place, insert.timer) for place, insert in placed]
-        tags = _tag_rows(timers)
+        tags = tag_rows(timers)
         attempts = [
-            _attempt_values(place, attempt)
+            attempt_values(place, attempt)
             for place, insert in placed
             for attempt in insert.attempts
         ]
-        events = [
-            (place, event.id, ids.shard_of(event.id), to_json(event))
-            for place, insert in placed
-            for event in insert.events
-        ]
+        events = [event_values(place, event) for place, insert in placed for event in insert.events]
         values = columns(
-            [(place, *_timer_values(timer), *_state_values(timer)) for place, timer in timers]
+            [(place, *timer_values(timer), *state_values(timer)) for place, timer in timers]
         )
         drops = [timer.drop_at for _, timer in timers]
         is_ending = any(at is not None for at in drops)
@@ -161,19 +169,15 @@ class Writes:
     ) -> list[int]:
         part = sorted(part, key=lambda placed: placed[1].old.id)
         values = columns(
-            [_change_values(place, change, is_rewriting=is_rewriting) for place, change in part]
+            [change_values(place, change, is_rewriting=is_rewriting) for place, change in part]
         )
         is_ending = any(change.new.drop_at != change.old.drop_at for _, change in part)
         if is_ending:
             values.append([change.new.drop_at for _, change in part])
         attempts = [
-            _attempt_values(place, change.attempt) for place, change in part if change.attempt
+            attempt_values(place, change.attempt) for place, change in part if change.attempt
         ]
-        events = [
-            (place, event.id, ids.shard_of(event.id), to_json(event))
-            for place, change in part
-            for event in change.events
-        ]
+        events = [event_values(place, event) for place, change in part for event in change.events]
         retagged = [
             (place, change.new)
             for place, change in part
@@ -185,7 +189,7 @@ class Writes:
             values += columns(events)
         if retagged:
             values.append([place for place, _ in retagged])
-            values += columns(_tag_rows(retagged), len(statements.TAG))
+            values += columns(tag_rows(retagged), len(statements.TAG))
         statement = self.updating(
             is_rewriting=is_rewriting,
             is_ending=is_ending,
@@ -344,93 +348,3 @@ async def _count(
     bits = () if shards is None else (shards,)
     count: int = await connection.fetchval(statement, at, limit, *bits)
     return count
-
-
-# Values ---------------------------------------------------------------------------------------
-
-
-def _key(timer: Timer) -> tuple[str, str, str]:
-    return timer.tenant, timer.group, timer.timer_id
-
-
-def _timer_values(timer: Timer) -> tuple[Any, ...]:
-    spec = timer.spec
-    return (
-        timer.id,
-        escaped(timer.tenant),
-        escaped(timer.group),
-        escaped(timer.timer_id),
-        timer.execute_at,
-        timer.created_at,
-        timer.fingerprint,
-        escaped_or_none(spec.name),
-        escaped(spec.correlation_id),
-        to_json(spec),
-    )
-
-
-def _state_values(timer: Timer) -> tuple[Any, ...]:
-    return (
-        timer.wake_at,
-        timer.updated_at,
-        timer.executed_at,
-        timer.version,
-        timer.weight,
-        timer.shard,
-        timer.status.value,
-        progress_text(timer.progress),
-    )
-
-
-def _change_values(
-    place: int,
-    change: Change,
-    *,
-    is_rewriting: bool,
-) -> tuple[Any, ...]:
-    timer = change.new
-    moved = (
-        place,
-        timer.id,
-        change.old.version,
-        timer.version,
-        timer.status.value,
-        timer.wake_at,
-        timer.updated_at,
-        timer.executed_at,
-        progress_text(timer.progress),
-    )
-    if not is_rewriting:
-        return moved
-    spec = timer.spec
-    return (
-        *moved,
-        timer.weight,
-        timer.execute_at,
-        timer.fingerprint,
-        escaped_or_none(spec.name),
-        escaped(spec.correlation_id),
-        to_json(spec),
-    )
-
-
-def _attempt_values(place: int, attempt: Attempt) -> tuple[Any, ...]:
-    return (
-        place,
-        attempt.timer,
-        attempt.occurrence,
-        attempt.attempt,
-        escaped(attempt.node),
-        attempt.started_at,
-        attempt.finished_at,
-        attempt.next_at,
-        to_json(attempt.outcome),
-    )
-
-
-def _tag_rows(timers: Sequence[tuple[int, Timer]]) -> list[tuple[Any, ...]]:
-    return [
-        (place, escaped(timer.tenant), escaped(tag), timer.id)
-        for place, timer in timers
-        for tag in set(timer.spec.tags)
-    ]
