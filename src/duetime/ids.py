@@ -58,18 +58,18 @@ if hasattr(os, "register_at_fork"):
 
 def new_id(now: Millis, shard: int) -> str:
     """Make an id that sorts by time and carries its shard."""
-    return _id(now, shard, int.from_bytes(_lots.draw()[:8]))
+    return _id(now, shard, _lots.draw())
 
 
 def new_spread_id(now: Millis, num_shards: int) -> str:
     """Make an id in any shard, for a timer that has no key of the user's."""
     lot = _lots.draw()
-    return _id(now, int.from_bytes(lot[8:]) % num_shards, int.from_bytes(lot[:8]))
+    return _id(now, int.from_bytes(lot[8:]) % num_shards, lot)
 
 
-def _id(now: Millis, shard: int, drawn: int) -> str:
-    random = drawn & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-    return f"{_moment(now)}-7{shard:03x}-{random >> 48:04x}-{random & 0xFFFF_FFFF_FFFF:012x}"
+def _id(now: Millis, shard: int, lot: bytes) -> str:
+    text = lot.hex()  # the first digit says which kind of UUID it is, and has room for two bits
+    return f"{_moment(now)}-7{shard:03x}-{'89ab'[lot[0] >> 6]}{text[1:4]}-{text[4:16]}"
 
 
 @lru_cache(maxsize=64)  # many are made in one millisecond
