@@ -90,7 +90,7 @@ def inserting(
 ) -> str:
     """Insert timers: those whose key and id are free; or, where they are fresh, all or none.
 
-    To leave a row out if need be takes PostgreSQL half as long again as the rows themselves.
+    To leave a row out if need be, and to tell which, takes PostgreSQL longer for all of them.
     """
     arrays = _Arrays()
     new_state = NEW_STATE | ENDED if is_ending else NEW_STATE
