@@ -4,12 +4,14 @@ import argparse
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvloop
 
+from bench.awake import kept_awake
 from bench.backlog import spread_over
 from bench.databases import opening
 from bench.figure import Figure, on_shards, typical
@@ -79,6 +81,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="how often each runs; the median counts")
     parser.add_argument("--json", type=Path, help="where the figures go (bench/results/...)")
     parser.add_argument("--data", type=Path, help="a folder on the disk to measure")
+    parser.add_argument(
+        "--halting",
+        action="store_true",
+        help="let idle processors halt, as usual; they are kept awake otherwise, where root may",
+    )
     options = parser.parse_args()
     try:
         opening.check(options.store)
@@ -144,7 +151,8 @@ def main() -> int:
             print(f"{data} is no disk: name a folder on one with --data", file=sys.stderr)
             return 2
         try:
-            machine, figures = uvloop.run(_measure(options, data, progress))
+            with nullcontext("halt") if options.halting else kept_awake() as idle:
+                machine, figures = uvloop.run(_measure(options, data, progress))
         except KeyboardInterrupt:
             progress.end()
             return 130
@@ -158,6 +166,7 @@ def main() -> int:
             return 1
     progress.end()
     path = options.json or RESULTS / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime(started))
+    machine["idle processors"] = idle
     content = {"machine": machine, "quick": options.quick, "figures": figures}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
     for name, value in machine.items():
