@@ -6,7 +6,6 @@ timer is written: one that is refused leaves no group behind. Should its group h
 meanwhile, that is made anew.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice
@@ -27,6 +26,7 @@ from duetime.errors import (
 from duetime.latecomers import Latecomers
 from duetime.ledger import Ledger
 from duetime.requests import CreateTimer
+from duetime.shifts import BREATH, Shift, Shifts
 from duetime.tenancy.caller import Caller
 from duetime.tenancy.credentials import Credentials
 from duetime.tenancy.group import Group
@@ -34,7 +34,6 @@ from duetime.tenancy.groups import Groups
 from duetime.tenancy.meter import Meter
 from duetime.timer import Timer
 
-BREATH = 100  # timers of a batch that are made before others are let in
 PORTION = 500  # keys that are looked for at once
 SAMPLE = 10  # timers by which it is told whether a batch was sent before
 
@@ -48,7 +47,8 @@ Answer: TypeAlias = tuple[Timer, bool] | DuetimeError
 class _Batch:
     """How far a batch has come: by their places in it, its timers and what is answered already."""
 
-    def __init__(self) -> None:
+    def __init__(self, shift: Shift) -> None:
+        self.shift = shift
         self.answers: dict[int, Answer] = {}
         self.drafts: dict[int, Timer] = {}  # to be written
         self.in_groups = Counter[str]()  # how many it has for each
@@ -96,6 +96,7 @@ class Creates:
         self._audit = audit
         self._latecomers = latecomers
         self._notice = notice
+        self._shifts = Shifts()
 
     async def create(
         self, caller: Caller, body: CreateTimer, sent_at: Millis | None = None
@@ -135,7 +136,7 @@ class Creates:
         except REFUSALS as refusal:
             return await self._repeated(caller, bodies, refusal, count=count, size=size)
         room = await self._ledger.room_for(count, size)
-        batch = _Batch()
+        batch = _Batch(self._shifts.begin(count))
         try:
             await self._draft(caller, enumerate(bodies), batch)
             if batch.drafts:
@@ -203,7 +204,7 @@ class Creates:
         there: set[str] = set()  # groups that were there a moment ago
         for count, (place, body) in enumerate(bodies, 1):
             if count % BREATH == 0:
-                await asyncio.sleep(0)  # so that others are not kept waiting by a large batch
+                await batch.shift.breathe()
                 there.clear()
             if isinstance(body, DuetimeError):
                 answers[place] = body
@@ -277,10 +278,11 @@ class Creates:
             raise refusal
         room = await self._ledger.room_for(count, size)
         try:
+            shift = self._shifts.begin(count)
             sent: dict[int, CreateTimer | DuetimeError] = {}
             for place, body in enumerate(chain(first, rest)):
                 if place % BREATH == BREATH - 1:
-                    await asyncio.sleep(0)
+                    await shift.breathe()
                 sent[place] = body
             made = await self._made_before(caller, sent)
         finally:

@@ -1,12 +1,17 @@
 """POST /timers/batch: one answer per timer, and one timer's failure never stops the others."""
 
+import asyncio
 import json
+from collections import Counter
 
 import pytest
 
+from duetime.shifts import BREATH
 from duetime.stores.memory import MemoryStore
+from duetime.timer import Callback, HttpCallback
 from tests.api.client import Api, http_callback, timer_body
-from tests.api.conftest import MakeApi
+from tests.api.conftest import CheckingSender, MakeApi
+from tests.api.gated import GatedStore
 
 
 async def test_all_are_created(api: Api):
@@ -154,3 +159,38 @@ async def test_a_timer_of_a_batch_may_be_no_larger_than_one_alone(api: Api):
     answer = await api.post("/timers/batch", {"timers": [timer_body(), large]})
     assert [item["code"] for item in answer.data["timers"]] == [0, 8]
     assert answer.data["timers"][1]["message"] == "timer: must be at most 1048576 bytes"
+
+
+async def test_large_batches_reach_the_store_one_after_the_other(
+    make_api: MakeApi,
+    gated: GatedStore,
+    sender: CheckingSender,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Or it would have nothing to do until all are checked, and then all of it at once."""
+    checked = Counter[str]()
+    real = sender.problem
+
+    def problem(callback: Callback) -> str | None:
+        assert isinstance(callback, HttpCallback)
+        checked[callback.url] += 1
+        return real(callback)
+
+    monkeypatch.setattr(sender, "problem", problem)
+    api = make_api(gated)
+    assert (await api.get("/groups")).status == 200  # which are known from now on
+    first, second = (
+        asyncio.create_task(
+            api.post(
+                "/timers/batch",
+                {"timers": [timer_body(callback=http_callback(url=url))] * 10 * BREATH},
+            )
+        )
+        for url in ("https://first.example/", "https://second.example/")
+    )
+    await gated.begun.acquire()
+    assert checked["https://first.example/"] == 10 * BREATH
+    assert checked["https://second.example/"] <= 2 * BREATH
+    gated.gate.set()
+    for answer in await asyncio.gather(first, second):
+        assert answer.data["created"] == 10 * BREATH
