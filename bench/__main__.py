@@ -21,8 +21,8 @@ from bench.sizes import QUICK, Sizes
 from bench.stage import Stage
 from bench.table import table
 from bench.workloads import NEED_SHARING, ON_REQUEST, WORKLOADS
-from duetime.benching import usage
 from duetime.benching.failures import BrokenPromise
+from duetime.benching.host import Host
 from duetime.benching.machine import describe, disk_of, is_memory
 from duetime.benching.servers import sink
 from duetime.errors import ConfigurationError, StoreUnavailable
@@ -108,7 +108,7 @@ async def _measure(
 ) -> tuple[dict[str, str], list[Figure]]:
     figures: list[Figure] = []
     machine = describe()
-    busy_before, stolen_before = usage.machine_seconds()[0], usage.stolen_seconds()
+    host = Host()
     async with opening.opened(options.store, data) as databases, sink() as receiver:
         machine |= await databases.describe()
         sizes = _sizes(options, QUICK if options.quick else databases.sizes)
@@ -121,9 +121,9 @@ async def _measure(
                 runs = options.runs or (1 if options.quick else usual_runs)
                 measured += typical([await workload(stage) for _ in range(runs)])
             figures += [on_shards(shards, f) for f in measured] if options.shards else measured
-    busy = usage.machine_seconds()[0] - busy_before
-    stolen = (usage.stolen_seconds() - stolen_before) / busy
-    machine["stolen"] = f"{stolen:.0%} of the processor time that was wanted, by the host's others"
+    machine["stolen"] = (
+        f"{host.taken or 0:.0%} of the processor time that was wanted, by the host's others"
+    )
     return machine, figures
 
 

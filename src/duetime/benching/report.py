@@ -54,4 +54,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     limit: Verdict
     steps: list[Step]
     timers: int  # that were created and fired, in all
+    # Of the time in which a processor was wanted, the share that other guests of the host had.
+    taken: float | None = None
     repeats: int = 0  # further attempts of timers that had arrived: the node had stalled

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from duetime import __version__
 from duetime.benching import servers
 from duetime.benching.failures import BenchFailed, BrokenPromise
+from duetime.benching.host import Host
 from duetime.benching.machine import describe, processors
 from duetime.benching.measuring import AHEAD, Bench, Sizes
 from duetime.benching.picture import picture
@@ -131,11 +132,13 @@ async def _measured(
             onlooker=progress,
             ahead=ahead_of(settings),
         )
+        host = Host()
         creates = await bench.creates()
         batches = await bench.batches()
         burst = await bench.burst(batches.per_second)
         steady = await bench.steady()
         found = await bench.limit()
+        taken = host.taken
     report = Report(
         version=__version__,
         machine=machine,
@@ -153,6 +156,7 @@ async def _measured(
         ),
         steps=found.steps,
         timers=bench.fired,
+        taken=taken,
         repeats=bench.repeats,
     )
     return _Measured(report, bench.waiting)

@@ -8,6 +8,7 @@ from duetime.cli.cells import show_lines
 from duetime.cli.output import Screen
 
 WIDEST_BAR = 40
+NOTABLE = 0.02  # of the processors' time: a host that takes so much is seen in the p99
 
 
 def show_report(screen: Screen, report: Report) -> None:
@@ -34,6 +35,12 @@ def show_report(screen: Screen, report: Report) -> None:
     screen.line()
     again = f"; {report.repeats:,} were attempted again" if report.repeats else ""
     screen.line(f"{report.timers:,} timers were fired: none early, lost or doubled{again}.")
+    if report.taken is not None and report.taken >= NOTABLE:
+        screen.line(
+            f"Other guests of its host had {report.taken:.0%} of the processor time that was "
+            'wanted: some timers were late for that ("Late now and then" in '
+            "docs/troubleshooting.md)."
+        )
     screen.line(sentence(report.limit))
 
 
