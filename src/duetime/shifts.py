@@ -42,9 +42,9 @@ class Shifts:
         await called
 
     def _call(self) -> None:
-        """Let one of them go on, and call the next when that one takes a breath, or something else.
+        """Let one of them go on, and look again in the next turn of the event loop.
 
-        This is once in each turn of the event loop: whoever waits for a store holds up nobody.
+        By then it has taken its next breath, or it waits for a store, and holds up nobody.
         """
         while self._waiting:
             called = heappop(self._waiting)[-1]
