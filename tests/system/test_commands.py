@@ -11,9 +11,11 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from tests.cluster.proxy import running_proxy
+from tests.cluster.wires import at_port, port_of
 from tests.servers.nats import own_name
 from tests.system.service import API_KEY, ServiceProcess, running_service
-from tests.waiting import PATIENCE, eventually
+from tests.waiting import PATIENCE, eventually, until
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +60,40 @@ async def test_requests(url: str, tmp_path: Path):
         assert (await ask(client, f"{timers}.get", which))[1]["id"] == made["id"]
         status, canceled = await ask(client, f"{timers}.cancel", which)
         assert (status, canceled["status"]) == ("200", "canceled")
+
+
+class _Deaf:
+    """Watches what a node says to NATS, and lets it hear nothing more once it has subscribed."""
+
+    def __init__(self, fall_silent: Callable[[], None]) -> None:
+        self._fall_silent = fall_silent
+
+    def asked(self, data: bytes) -> None:
+        if b".timers.create" in data:
+            self._fall_silent()
+
+    def is_awaited(self, _answer: bytes) -> bool:
+        return False
+
+
+async def test_a_node_that_is_ready_is_heard(url: str, tmp_path: Path):
+    """A node says that it is ready when NATS has taken note of what it listens to, not before."""
+    settings = {"NATS_PREFIX": own_name(), "NATS_COMMANDS": "keys"}
+    async with running_proxy(port_of(url), lambda: _Deaf(proxy.stall)) as proxy:
+        service = ServiceProcess(tmp_path, NATS_URL=at_port(url, proxy.port), **settings)
+        starting = asyncio.create_task(service.start())
+        try:
+            await until(lambda: proxy.held_back == 1, "NATS to answer the node")
+            asking = asyncio.create_task(service.call("GET", "/readyz"))
+            is_answered, _ = await asyncio.wait({asking}, timeout=1)
+            assert not is_answered
+            proxy.flow()
+            assert (await asking).status == 200
+            await starting
+            assert await service.stop() == 0
+        finally:
+            starting.cancel()
+            await service.end_if_running()
 
 
 @pytest.mark.promise("clean-stop")

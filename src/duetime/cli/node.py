@@ -173,10 +173,10 @@ async def _serve(
 ) -> int:
     stop = worker.told_to_stop() if worker else _stop_on_signals()
     working = asyncio.create_task(engine.run(), name="engine")
+    if commands is not None:
+        await commands.start()  # before /readyz can be asked: who is told so may send commands
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
     await server.is_listening.wait()
-    if commands is not None:
-        await commands.start()
     if worker:
         worker.tell_ready()
     else:
