@@ -91,3 +91,7 @@ class Databases(Protocol):
     def fresh(self) -> AbstractAsyncContextManager[Database]:
         """Make a database, and remove it afterwards."""
         ...
+
+    async def settle(self, url: str) -> None:
+        """Have what earlier work left to do in a database done now, where it can be asked to."""
+        ...

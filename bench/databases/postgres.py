@@ -237,7 +237,15 @@ class PostgresSchemas(ServedDatabases):
         return f"{self._url}{'&' if '?' in self._url else '?'}schema={name}"
 
     async def settle(self, url: str) -> None:
-        async with _connected(Address.parse(url)) as connection:
+        address = Address.parse(url)
+        async with _connected(address) as connection:
+            tables = await connection.fetch(
+                "SELECT format('%I.%I', schemaname, tablename) AS name "
+                "FROM pg_tables WHERE schemaname = $1",
+                address.schema,
+            )
+            for table in tables:  # else the server does it by itself, within a minute or so
+                await connection.execute(f"VACUUM (ANALYZE) {table['name']}")
             await _checkpoint(connection)
 
     async def _drop(self, url: str) -> None:

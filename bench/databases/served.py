@@ -78,7 +78,7 @@ class ServedDatabases(ABC):
         """Make the database, where the store does not."""
 
     async def settle(self, url: str) -> None:  # noqa: B027
-        """Let the disk catch up with what came before, where the server can be asked to."""
+        """Have what earlier work left to do done now, where the server can be asked to."""
 
     @abstractmethod
     async def _drop(self, url: str) -> None:

@@ -141,3 +141,6 @@ class SqliteFiles:
             yield SqliteFile(folder / "timers.db")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    async def settle(self, url: str) -> None:
+        """It leaves nothing for later."""

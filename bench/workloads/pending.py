@@ -13,6 +13,7 @@ from bench.figure import Aim, Figure, typical
 from bench.meter import Meter, Used
 from bench.servers import duetime
 from bench.stage import Stage
+from bench.standstills import Standstills, watched
 from bench.workloads.steady import Streamed, stream
 from duetime.benching.process import Process
 from duetime.benching.receipts import Receipts
@@ -26,15 +27,17 @@ REST = 5.0  # seconds until a server that was busy is taken to be idle
 async def run(stage: Stage) -> list[Figure]:
     """The same stream with more and more timers pending, and then at rest with the most.
 
-    A single p99 says little on a shared machine. So they take turns, and the median of the turns
-    counts: a host that stands still for a moment spoils one of them. What is seldom, and so in few
-    turns, is in the p99 of all of them together, which one such moment decides: it has no aim. How
-    much is chance can be told from the fewest, every other turn of them beside the rest. Then the
-    fewest and the most run side by side: whatever the host does, it does to both.
+    A single p99 says little on a shared machine: two standstills of the host, in 15 s, decide it.
+    So each processor is watched, and callbacks that a standstill touched are left out; with them,
+    the p99 is told too, and has no aim. They take turns, and the median of the turns counts. What
+    is seldom, and so in few turns, is in the p99 of all of them together. How much is chance can be
+    told from the fewest, every other turn of them beside the rest. Then the fewest and the most run
+    side by side: whatever the disk does, it does to both.
     """
     sizes = stage.sizes.pending
     streams: dict[int, list[Streamed]] = {pending: [] for pending in sizes}
     async with AsyncExitStack() as stack:
+        standstills = await stack.enter_async_context(watched())
         databases = {
             pending: await stack.enter_async_context(stage.databases.fresh()) for pending in sizes
         }
@@ -55,7 +58,7 @@ async def run(stage: Stage) -> list[Figure]:
                         seconds=seconds,
                         already=already[pending],
                     )
-                streams[pending].append(streamed)
+                streams[pending].append(_calmed(streamed, standstills))
                 already[pending] += streamed.receipts.count
         figures = [
             figure
@@ -63,14 +66,28 @@ async def run(stage: Stage) -> list[Figure]:
             for figure in _compared(pending, streams[pending], streams[sizes[0]])
         ]
         figures += _chance(sizes[0], _p99s(streams[sizes[0]]))
-        figures += await _side_by_side(stage, databases, already)
+        figures += await _side_by_side(stage, databases, already, standstills)
+        for database in databases.values():
+            await stage.databases.settle(database.url)
         return figures + await _at_rest(stage, databases[sizes[-1]], sizes[-1])
+
+
+def _calmed(streamed: Streamed, standstills: Standstills) -> Streamed:
+    if standstills.why_not:
+        return streamed
+    return streamed._replace(calm=standstills.undisturbed(streamed.receipts))
+
+
+def _counted(streamed: Streamed) -> Receipts:
+    """Those callbacks that count: all of them, if nobody watched the machine."""
+    return streamed.receipts if streamed.calm is None else streamed.calm
 
 
 def _compared(pending: int, streams: list[Streamed], least: list[Streamed]) -> list[Figure]:
     is_least = streams is least
     aim = None if is_least else Aim("ratio <=", MOST)
     return [
+        *_standing_still(pending, streams, None if is_least else least),
         Figure(
             workload="w4",
             what=f"{pending:,} pending, lateness p99",
@@ -102,16 +119,44 @@ def _compared(pending: int, streams: list[Streamed], least: list[Streamed]) -> l
     ]
 
 
+def _standing_still(
+    pending: int, streams: list[Streamed], least: list[Streamed] | None
+) -> list[Figure]:
+    """What the standstills did, if there was a watch; it has no aim."""
+    if any(streamed.calm is None for streamed in streams):
+        return []
+    with_all = [streamed.receipts.percentile(0.99) for streamed in streams]
+    least_with_all = [streamed.receipts.percentile(0.99) for streamed in least or []]
+    every = sum(streamed.receipts.count for streamed in streams)
+    return [
+        Figure(
+            workload="w4",
+            what=f"{pending:,} pending, lateness p99, standstills included",
+            unit="ms",
+            measured=median(with_all),
+            ceiling=median(least_with_all) if least_with_all else None,
+            ceiling_is="the fewest pending",
+            samples=with_all,
+        ),
+        Figure(
+            workload="w4",
+            what=f"{pending:,} pending, touched by a standstill",
+            unit="% of the callbacks",
+            measured=100 * (1 - sum(_counted(streamed).count for streamed in streams) / every),
+        ),
+    ]
+
+
 def _p99s(streams: list[Streamed]) -> list[float]:
-    return [streamed.receipts.percentile(0.99) for streamed in streams]
+    return [_counted(streamed).percentile(0.99) for streamed in streams]
 
 
 def _pooled(streams: list[Streamed]) -> Receipts:
-    return Receipts(lateness_ms=[late for each in streams for late in each.receipts.lateness_ms])
+    return Receipts(lateness_ms=[late for each in streams for late in _counted(each).lateness_ms])
 
 
 async def _side_by_side(
-    stage: Stage, databases: dict[int, Database], already: dict[int, int]
+    stage: Stage, databases: dict[int, Database], already: dict[int, int], standstills: Standstills
 ) -> list[Figure]:
     """Half of the stream to a node with the fewest, the other half to one with the most."""
     ends = {min(databases), max(databases)}
@@ -144,7 +189,7 @@ async def _side_by_side(
                     )
                 )
             for each, streamed in zip(order, both, strict=True):
-                streams[each].append(streamed)
+                streams[each].append(_calmed(streamed, standstills))
                 done[each] += streamed.receipts.count
     return beside(max(ends), streams[max(ends)], streams[min(ends)])
 
@@ -161,7 +206,10 @@ def beside(pending: int, streams: list[Streamed], least: list[Streamed]) -> list
 def _side(pending: int, streamed: Streamed, least: Streamed) -> list[Figure]:
     """One turn. What the database's own processes use is for both, and cannot be told apart."""
     measured = {
-        f"lateness {what}": (streamed.receipts.percentile(share), least.receipts.percentile(share))
+        f"lateness {what}": (
+            _counted(streamed).percentile(share),
+            _counted(least).percentile(share),
+        )
         for what, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
     } | {"the node's CPU per timer": (streamed.cpu_ms.nodes, least.cpu_ms.nodes)}
     return [

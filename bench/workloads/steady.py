@@ -27,6 +27,7 @@ class Streamed(NamedTuple):
 
     receipts: Receipts
     cpu_ms: Used  # per timer
+    calm: Receipts | None = None  # only those that no standstill touched, if there was a watch
 
 
 async def run(stage: Stage) -> list[Figure]:

@@ -14,6 +14,28 @@ def turns(*p99s, cpu=1.0):
     ]
 
 
+def calmed(streams, *p99s):
+    """The same, beside a watch that left out what standstills touched."""
+    return [
+        each._replace(calm=calm.receipts) for each, calm in zip(streams, turns(*p99s), strict=True)
+    ]
+
+
+def test_what_a_standstill_touched_does_not_count():
+    """The aim is for the others; with all of them it is told too, and how many those were."""
+    least = calmed(turns(5.0, 5.0, 90.0), 2.0, 2.0, 2.0)
+    most = calmed(turns(5.0, 80.0, 90.0), 2.1, 2.1, 2.1)
+    for each in (*least, *most):
+        each.receipts.count, each.calm.count = 100, 97
+    with_all, touched, late, together, _ = _compared(10_000_000, most, least)
+    assert (with_all.measured, with_all.ceiling, with_all.is_met) == (80.0, 5.0, None)
+    assert round(touched.measured, 6) == 3.0
+    assert (late.measured, late.ceiling, late.is_met) == (2.1, 2.0, True)
+    assert (together.measured, together.ceiling) == (2.1, 2.0)
+    *_, late, _ = beside(10_000_000, most, least)
+    assert (late.measured, late.ceiling, late.is_met) == (2.1, 2.0, True)
+
+
 def test_one_bad_moment_spoils_one_turn():
     """The median has the aim; all turns together are told, and one moment decides them."""
     least = turns(5.0, 5.0, 5.0)

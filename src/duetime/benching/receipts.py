@@ -12,7 +12,8 @@ class Receipts(msgspec.Struct, kw_only=True):
     duplicates: int = 0  # the same attempt of the same timer once more
     first_ns: int = 0
     last_ns: int = 0
-    lateness_ms: list[float] = []
+    arrived_ns: list[int] = []  # when each arrived,
+    lateness_ms: list[float] = []  # and how late that was
 
     @property
     def per_second(self) -> float:

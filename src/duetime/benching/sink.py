@@ -42,6 +42,7 @@ class Ledger:
         receipts.count += 1
         receipts.first_ns = receipts.first_ns or at_ns
         receipts.last_ns = at_ns
+        receipts.arrived_ns.append(at_ns)
         receipts.lateness_ms.append(late_ns / 1e6)
         receipts.early += late_ns < 0
         receipts.duplicates += attempt in self._attempts
