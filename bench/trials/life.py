@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import uvloop
 
+from bench.awake import kept_awake
 from bench.databases import opening
 from bench.progress import Progress
 from bench.servers import duetime
@@ -221,7 +222,9 @@ def main() -> None:
     results.mkdir(exist_ok=True)
     with TemporaryDirectory(prefix="data-", dir=results) as folder:
         Path(folder).chmod(0o755)  # PostgreSQL is somebody else
-        print(table(uvloop.run(measure(options.store, Path(folder)))))
+        with kept_awake() as idle:
+            lives = uvloop.run(measure(options.store, Path(folder)))
+    print(f"idle processors: {idle}\n\n{table(lives)}")
 
 
 if __name__ == "__main__":
