@@ -4,11 +4,13 @@ A watch sleeps for a millisecond, again and again, with a priority above all els
 Whatever is measured does not keep it from its processor, however busy that is. If it wakes up much
 too late all the same, nobody ran there: the host gave the processor to somebody else.
 
-It runs as ``python -m bench.standstills PROCESSOR``, and prints each standstill as it ends.
+It runs as ``python -m bench.standstills PROCESSOR``, prints each standstill as it ends, and goes on
+until its standard input ends.
 """
 
 import asyncio
 import os
+import select
 import sys
 import time
 from bisect import bisect_right
@@ -101,7 +103,7 @@ async def _gather(watch: Process, reading: "asyncio.Task[None]") -> None:
 
 
 def main(processor: int) -> None:
-    """Watch a processor, until the process is ended."""
+    """Watch a processor."""
     try:
         os.sched_setaffinity(0, {processor})
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
@@ -109,21 +111,26 @@ def main(processor: int) -> None:
         print(f"a watch has no priority here: {error.strerror}", flush=True)
         return
     print(READY, flush=True)
-    for begun, ended in standstills():
+    for begun, ended in standstills(time.time_ns, _is_told_within):
         print(begun, ended, flush=True)
 
 
 def standstills(
-    now_ns: Callable[[], int] = time.time_ns, sleep: Callable[[float], object] = time.sleep
+    now_ns: Callable[[], int], is_told_within: Callable[[float], bool]
 ) -> Iterator[Standstill]:
-    """Each standstill of this process, as soon as it is over."""
+    """Each standstill of this process, as soon as it is over, until it is told to end."""
     pause = EVERY / 1e9
-    while True:
-        begun = now_ns()
-        sleep(pause)
+    begun = now_ns()
+    while not is_told_within(pause):
         ended = now_ns()
         if ended - begun >= EVERY + LEAST:
             yield begun, ended
+        begun = ended
+
+
+def _is_told_within(seconds: float) -> bool:
+    """Sleep, unless the standard input has ended: whoever wanted to know is gone."""
+    return bool(select.select([sys.stdin], [], [], seconds)[0])
 
 
 if __name__ == "__main__":

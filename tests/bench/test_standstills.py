@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,7 +12,7 @@ from bench import standstills
 from bench.standstills import AFTER, Standstills, watched
 from duetime.benching.receipts import Receipts
 from tests.servers.processes import freeze
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 MS = 1_000_000
 
@@ -58,16 +60,26 @@ def test_without_any_nothing_is_left_out():
 
 
 def test_who_sleeps_too_long_stood_still():
-    """A millisecond more or less is none; each is told from when to when."""
-    slept = iter([1, 3.9, 1, 54, 1])
+    """A millisecond more or less is none; each is told from when to when, until the end."""
+    slept = iter([1, 3.9, 1, 54, 1, 5])
     now = 0
 
-    def sleep(_):
+    def is_told_within(_):
         nonlocal now
-        now += round(next(slept) * MS)
+        took = next(slept, None)
+        now += round((took or 0) * MS)
+        return took is None
 
-    found = standstills.standstills(lambda: now, sleep)
-    assert next(found) == (round(5.9 * MS), round(59.9 * MS))
+    assert list(standstills.standstills(lambda: now, is_told_within)) == [
+        (round(5.9 * MS), round(59.9 * MS)),
+        (round(60.9 * MS), round(65.9 * MS)),
+    ]
+
+
+def test_a_watch_ends_with_who_asked_for_it():
+    """However that ended: its standard input does."""
+    command = [sys.executable, "-m", "bench.standstills", str(min(os.sched_getaffinity(0)))]
+    subprocess.run(command, stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE)
 
 
 async def test_a_standstill_is_seen():
