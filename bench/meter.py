@@ -71,8 +71,12 @@ def figures(
     least_is: str = "",
     aim: Aim | None = None,
     rival: str = "",
+    turns: Sequence[Used] = (),
 ) -> list[Figure]:
-    """All that was used, and the database's part of it where that can be told apart."""
+    """All that was used, and the database's part of it where that can be told apart.
+
+    If ``used`` is one of several turns, all of them are kept as samples.
+    """
     whole = "included" if used.is_whole else "not included"
     made = [
         Figure(
@@ -84,6 +88,7 @@ def figures(
             ceiling_is=least_is,
             aim=aim,
             rival=rival,
+            samples=[turn.total for turn in turns],
         )
     ]
     if used.database is not None:

@@ -60,9 +60,17 @@ def test_the_fewest_stand_beside_nothing():
 
 def test_chance_is_the_fewest_beside_themselves():
     """Every other turn beside the turns between; from a few turns nothing can be told."""
-    (chance,) = _chance(10_000, [4.0, 6.0, 4.0, 6.0])
-    assert (chance.measured, chance.ceiling, chance.is_met) == (4.0, 6.0, None)
-    assert _chance(10_000, [4.0, 6.0, 4.0]) == []
+    late, cpu = _chance(10_000, turns(4.0, 6.0, cpu=1.0) + turns(4.0, 6.0, cpu=3.0))
+    assert (late.measured, late.ceiling, late.is_met) == (4.0, 6.0, None)
+    assert (cpu.measured, cpu.ceiling, cpu.is_met) == (2.0, 2.0, None)
+    assert _chance(10_000, turns(4.0, 6.0, 4.0)) == []
+
+
+def test_the_processor_time_of_every_turn_is_kept():
+    """One turn says little: processors that are shared differ by a fifth from turn to turn."""
+    streams = turns(5.0, cpu=2.0) + turns(5.0, cpu=2.4) + turns(5.0, cpu=1.9)
+    *_, cpu = _compared(10_000_000, streams, turns(5.0))
+    assert (cpu.measured, cpu.samples) == (2.0, [2.0, 2.4, 1.9])
 
 
 def test_side_by_side_a_bad_moment_is_in_both():
