@@ -88,6 +88,38 @@ async def test_an_older_file_keeps_its_pages(database):
     assert query(database, "PRAGMA page_size") == [(4096,)]
 
 
+FILLING = """
+import os, sys
+from pathlib import Path
+from duetime.benching.usage import memory_mb
+from duetime.stores.sqlite.file import open_writer
+
+connection = open_writer(Path(sys.argv[1]), "off")
+connection.execute("CREATE TABLE filling (content BLOB)")
+before = memory_mb(os.getpid())
+for _ in range(24):
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany("INSERT INTO filling VALUES (zeroblob(?))", [(4_000,)] * 1_000)
+    connection.execute("COMMIT")
+print(memory_mb(os.getpid()) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read as Linux tells it")
+@pytest.mark.parametrize("page_bytes", [file.PAGE_BYTES, 4096])
+def test_pages_in_memory_are_bounded(database, page_bytes):
+    """However much is written, a connection keeps some 32 MB of it: in a new file, and an older."""
+    if page_bytes != file.PAGE_BYTES:
+        connection = sqlite3.connect(database)
+        connection.execute(f"PRAGMA page_size = {page_bytes}")
+        connection.execute("CREATE TABLE older (text TEXT)")
+        connection.close()
+    filling = subprocess.run(
+        [sys.executable, "-c", FILLING, str(database)], capture_output=True, text=True, check=True
+    )
+    assert float(filling.stdout) < 48
+
+
 async def test_timers_of_the_first_schema_go_on(database):
     """A file from before timers had a weight is brought up to date, with all that is in it."""
     timer = make_timer()

@@ -21,6 +21,8 @@ BUSY_SECONDS = 10.0
 _ENGINE_ERRORS = (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError)
 
 _PRAGMAS = (
+    # First: when the size of pages changes, SQLite goes on with as many, and not with as much.
+    f"PRAGMA page_size = {PAGE_BYTES}",
     "PRAGMA cache_size = -32768",  # 32 MB
     "PRAGMA temp_store = MEMORY",
     "PRAGMA journal_size_limit = 67108864",  # a burst does not leave its huge log behind for ever
@@ -64,7 +66,6 @@ def open_writer(path: Path, synchronous: str) -> sqlite3.Connection:
         ) from error
     connection = _connect(path, "rwc")
     try:
-        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         _use_wal(connection, path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         migrate(connection, path, migrations("sqlite"))
