@@ -1,9 +1,10 @@
 """A service that answers as it is told to, on a real socket, in a thread of its own."""
 
 import asyncio
+import inspect
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
@@ -65,11 +66,14 @@ def lines(*pieces: bytes, breaks_off: bool = False) -> Answer:
 
 
 class FakeService:
-    """Keeps every request; ``answer`` decides what each gets. None: no answer, ever."""
+    """Keeps every request; ``answer`` decides what each gets, or comes to know it later.
+
+    None: no answer, ever.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.answer: Callable[[Request], Answer | None] = lambda _: ok({})
+        self.answer: Callable[[Request], Answer | Awaitable[Answer] | None] = lambda _: ok({})
         self.asked = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -112,6 +116,8 @@ class FakeService:
                 self.requests.append(request)
                 self.asked.set()
                 answer = self.answer(request)
+                if inspect.isawaitable(answer):
+                    answer = await answer
                 if answer is None:
                     await asyncio.sleep(3600)
                 else:

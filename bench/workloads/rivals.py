@@ -9,13 +9,15 @@ from bench.figure import Aim, Figure
 from bench.rivals import measuring, opening
 from bench.rivals.rival import Rival
 from bench.servers import duetime
-from bench.stage import Stage
+from bench.stage import Stage, check_stored
 from bench.workloads import burst, creates, steady
 from duetime.benching import requests
+from duetime.benching.process import started
 from duetime.benching.receipts import Receipts
 
 NO_LESS = Aim("ratio >=", 1)
 NO_MORE = Aim("ratio <=", 1)
+WARMING = 500  # creates that are not counted, as with the rivals
 
 
 async def run(stage: Stage) -> list[Figure]:
@@ -26,22 +28,40 @@ async def run(stage: Stage) -> list[Figure]:
 
 
 async def one_by_one(stage: Stage, rivals: Sequence[Rival]) -> list[Figure]:
-    """Creates, each by a call of its own, 64 at once."""
+    """Creates, each by a call of its own, 64 at once: as plain requests, and by our own client."""
     load = [requests.create(body) for body in creates.bodies_of(stage, stage.sizes.creates)]
-    ours = await creates.one_by_one(stage, load)
+    ours = {
+        "": await creates.one_by_one(stage, load),
+        ", a Gatherer's": await gathered(stage),
+    }
+    theirs = [(rival, await measuring.one_by_one(stage, rival)) for rival in rivals]
     return [
         Figure(
             workload="w10",
-            what="creates, one by one, 64 at once",
+            what=f"creates, one by one, 64 at once{whose}",
             unit="/s",
-            measured=ours,
-            ceiling=await measuring.one_by_one(stage, rival),
+            measured=rate,
+            ceiling=ceiling,
             ceiling_is=rival.name,
             aim=NO_LESS,
             rival="7,855 BullMQ; durable: 3,374 Restate",
         )
-        for rival in rivals
+        for whose, rate in ours.items()
+        for rival, ceiling in theirs
     ]
+
+
+async def gathered(stage: Stage) -> float:
+    """Creates a second, each by a call of the Python client, whose Gatherer puts them together."""
+    count = stage.sizes.creates
+    stage.progress.begin("w10 creates one by one, gathered by the client", count)
+    async with stage.databases.fresh() as database:
+        async with duetime(database) as server:
+            numbers = (server.port, stage.sink.port, count, creates.CONNECTIONS, WARMING)
+            async with started(["-m", "bench.gathered", *map(str, numbers)]) as producer:
+                seconds = float(await producer.answer())
+        await check_stored(database, count + WARMING)
+    return count / seconds
 
 
 async def in_batches(stage: Stage, rivals: Sequence[Rival]) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""The Python client: ``Client`` for plain code, ``AsyncClient`` for asyncio.
+"""The Python client: ``Client`` for plain code, ``AsyncClient`` and ``Gatherer`` for asyncio.
 
     with Client("http://127.0.0.1:8080", api_key=key) as duetime:
         timer = duetime.create(
@@ -14,6 +14,7 @@ Every method answers with the data of the service's envelope. What is refused ra
 from duetime.client.asynchronous import AsyncClient
 from duetime.client.connection import DEFAULT_URL
 from duetime.client.errors import ClientError, ServiceError, ServiceUnreachable
+from duetime.client.gathering import Gatherer
 from duetime.client.plain import Client
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "ClientError",
+    "Gatherer",
     "ServiceError",
     "ServiceUnreachable",
 ]

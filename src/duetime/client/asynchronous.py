@@ -51,6 +51,11 @@ class AsyncClient(AsyncAdministration):
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
+    @property
+    def timeout(self) -> float:
+        """The longest that a call may take, in seconds."""
+        return self._connection.timeout
+
     async def close(self) -> None:
         """Let go of the connections."""
         await self._http.close()

@@ -35,7 +35,7 @@ class Call(NamedTuple, Generic[AnswerT]):
 
     method: str
     path: str
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | msgspec.Raw | None = None
     query: Mapping[str, Any] = {}  # a list stands for a parameter that is repeated
     headers: Mapping[str, str] = {}
     needs: str | None = None  # a field without which the answer is of no use ...

@@ -31,6 +31,7 @@ class Connection:
         self.url = url.rstrip("/")
         self._api_key = api_key
         self._tenant = tenant
+        self.timeout = timeout
         self._timeout = timedelta(seconds=timeout)
 
     def configure(

@@ -51,6 +51,11 @@ class Client(Administration):
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @property
+    def timeout(self) -> float:
+        """The longest that a call may take, in seconds."""
+        return self._connection.timeout
+
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
