@@ -70,6 +70,15 @@ async def all_busy(service, together):
     return creating
 
 
+async def all_at_the_same_time(service, together, count):
+    """So many timers, none of them answered before as many requests are under way as may be."""
+    held = Held(service)
+    creating = create(together, *map(str, range(count)))
+    await until(lambda: len(service.requests) == AT_ONCE)
+    held.let_go.set()
+    return await asyncio.gather(*creating)
+
+
 def create(together, *names):
     return [asyncio.create_task(together.create(name=name)) for name in names]
 
@@ -113,9 +122,8 @@ async def test_at_the_same_time(service):
 async def test_very_many_at_the_same_time(service):
     """They share as many requests as there may be, each about as large as the others."""
     async with gathering(service) as together:
-        names = [str(number) for number in range(AT_ONCE * 100)]
-        timers = await asyncio.gather(*create(together, *names))
-    assert timers == [made({"name": name}) for name in names]
+        timers = await all_at_the_same_time(service, together, AT_ONCE * 100)
+    assert timers == [made({"name": str(number)}) for number in range(AT_ONCE * 100)]
     assert sizes(service) == [100] * AT_ONCE
 
 
@@ -136,8 +144,7 @@ async def test_no_more_requests_than_there_may_be(service):
 async def test_a_request_has_bounds(service):
     """So many timers, and so many bytes; a larger one goes alone."""
     async with gathering(service) as together:
-        many = [together.create(name=str(number)) for number in range(AT_ONCE * LARGEST + 1)]
-        await asyncio.gather(*many)
+        await all_at_the_same_time(service, together, AT_ONCE * LARGEST + 1)
         assert sorted(sizes(service)) == [0] + [LARGEST] * AT_ONCE
         service.requests.clear()
         half = "x" * (MOST_BYTES // 2 - 100)
