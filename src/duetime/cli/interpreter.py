@@ -13,7 +13,7 @@ def tune() -> None:
     gc.set_threshold(50_000, 20, 20)
     # The thread that writes needs Python's lock a few times for every commit, and then waits for it
     # up to this long, in seconds, while the event loop is busy.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0001)
 
 
 def loop_factory() -> type[asyncio.AbstractEventLoop] | None:
