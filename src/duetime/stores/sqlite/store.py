@@ -5,7 +5,7 @@ connections of their own, and in WAL mode neither waits for the other. A read be
 was acknowledged sees it. Several processes of one machine may share a file.
 
 These threads need Python's lock only briefly, but a busy event loop can keep it from them for
-some milliseconds each time they ask; so they ask as seldom as can be (``writes``).
+a while each time they ask; so they ask as seldom as can be (``writes``).
 """
 
 import asyncio

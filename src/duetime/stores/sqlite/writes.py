@@ -1,8 +1,8 @@
 """What the writer writes: one statement for hundreds of rows.
 
 Python lets go of its lock around every step of a statement, and has to queue up for it again
-behind a busy event loop, for five milliseconds or more. So a batch is not a loop over rows, but
-one ``VALUES`` list.
+behind a busy event loop, each time for up to Python's switch interval. So a batch is not a loop
+over rows, but one ``VALUES`` list.
 
 Statements are optimistic. One that would overwrite a newer version, or take a key twice, breaks a
 constraint, and SQLite undoes that whole statement, but not the transaction. Only then is it looked
